@@ -1,0 +1,52 @@
+# make demo   the main job, end to end, on built-in data
+# make test   every test
+# make lint   format, lint, types, import order
+# make bench  list the benchmarks; make bench NAME=overhead runs one
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/apiece demo --to demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev
+ifdef NAME
+	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
+else
+	@echo "benchmarks (make bench NAME=... runs one):"
+	@for file in benchmarks/*.py; do \
+	  printf '  %-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/^"""//p' $$file)"; done
+endif
+
+clean:
+	rm -rf $(VENV) demo
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "apiece needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ". Run: make PYTHON=python3.12 ...")'
+	@echo "making a virtual environment in $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	@echo "installing apiece into $(VENV)"
+	$(BIN)/python -m pip install --quiet --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "installing the tools for tests and checks into $(VENV)"
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@

@@ -1,0 +1,112 @@
+"""apiece: what is each data point worth, at every dataset size?
+
+>>> import apiece
+>>> laws = apiece.synthetic.random_laws(5, random_state=0)
+>>> laws.mean(1000).shape
+(5,)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apiece import analysis, plots, synthetic
+    from apiece.api import collect, fit, select, value
+    from apiece.data import Dataset
+    from apiece.engine import Metric
+    from apiece.errors import (
+        ApieceError,
+        ApieceWarning,
+        CardinalityError,
+        DataError,
+        EngineError,
+        FitError,
+        MissingExtraError,
+        ModelError,
+        PlanError,
+        StoreError,
+        UnknownNameError,
+    )
+    from apiece.laws import FitStatus, Laws
+    from apiece.records import Contributions
+    from apiece.store import Run
+    from apiece.store import open_run as open
+
+# Where each public name lives; it is imported when first used, so `import apiece` stays light.
+_HOMES = {
+    "collect": "api",
+    "fit": "api",
+    "select": "api",
+    "value": "api",
+    "open": "store:open_run",
+    "Run": "store",
+    "Dataset": "data",
+    "Metric": "engine",
+    "Contributions": "records",
+    "FitStatus": "laws",
+    "Laws": "laws",
+    "ApieceError": "errors",
+    "ApieceWarning": "errors",
+    "CardinalityError": "errors",
+    "DataError": "errors",
+    "EngineError": "errors",
+    "FitError": "errors",
+    "MissingExtraError": "errors",
+    "ModelError": "errors",
+    "PlanError": "errors",
+    "StoreError": "errors",
+    "UnknownNameError": "errors",
+    "analysis": "",
+    "plots": "",
+    "synthetic": "",
+}
+
+__all__ = [
+    "ApieceError",
+    "ApieceWarning",
+    "CardinalityError",
+    "Contributions",
+    "DataError",
+    "Dataset",
+    "EngineError",
+    "FitError",
+    "FitStatus",
+    "Laws",
+    "Metric",
+    "MissingExtraError",
+    "ModelError",
+    "PlanError",
+    "Run",
+    "StoreError",
+    "UnknownNameError",
+    "__version__",
+    "analysis",
+    "collect",
+    "fit",
+    "open",
+    "plots",
+    "select",
+    "synthetic",
+    "value",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("apiece")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'apiece' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    if not module:
+        return import_module(f"apiece.{name}")
+    found = getattr(import_module(f"apiece.{module}"), attribute or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,54 @@
+"""Checks that several rooms share, and the wording of their complaints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from apiece.errors import ApieceError, UnknownNameError
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that looks most like ``name``, or None if none comes close.
+
+    >>> nearest("logistc", ["logistic", "ridge"])
+    'logistic'
+    """
+    by_lower = {word.lower(): word for word in known}
+    found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[found[0]] if found else None
+
+
+def unknown_name(
+    what: str, name: object, known: Iterable[str], error: type[ApieceError] = UnknownNameError
+) -> ApieceError:
+    """Build the error for a misspelt ``name``: the nearest known one is offered first.
+
+    >>> print(unknown_name("model", "logistc", ["logistic", "ridge"]))
+    unknown model 'logistc': expected one of logistic, ridge. Did you mean 'logistic'?
+    """
+    words = list(known)
+    close = nearest(str(name), words)
+    listed = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
+    hint = f" Did you mean {close!r}?" if close else " Pick one of them."
+    return error(f"unknown {what} {name!r}: expected one of {listed}.{hint}")
+
+
+def one_of(what: str, name: str, known: Iterable[str]) -> str:
+    """Return ``name`` if it is among ``known``, or raise an error that offers the nearest."""
+    words = list(known)
+    if name not in words:
+        raise unknown_name(what, name, words)
+    return name
+
+
+def some(items: Iterable[object], most: int = 5) -> str:
+    """List the first few items for a message.
+
+    >>> some("abcdefg", most=3)
+    "'a', 'b', 'c' and 4 more"
+    """
+    all_items = list(items)
+    listed = ", ".join(repr(item) for item in all_items[:most])
+    rest = len(all_items) - most
+    return f"{listed} and {rest:,} more" if rest > 0 else listed

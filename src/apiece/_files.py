@@ -1,0 +1,76 @@
+"""Files that appear whole or not at all, and the words for a disk that refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from pathlib import Path
+
+from apiece.errors import StoreError
+
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "Free some space"),
+    errno.EDQUOT: ("the disk quota is used up", "Free some space"),
+    errno.EACCES: ("permission is denied", "Mend the permissions, or choose another folder"),
+    errno.EPERM: ("permission is denied", "Mend the permissions, or choose another folder"),
+    errno.EROFS: ("the disk is read-only", "Choose another folder"),
+    errno.ENOTDIR: ("a part of the path is a file", "Choose another folder"),
+    errno.EEXIST: ("a file of that name is in the way", "Choose another folder"),
+    errno.EISDIR: ("a folder of that name is in the way", "Choose another name"),
+}
+
+
+def cannot_write(path: Path, error: OSError) -> StoreError:
+    """Build the error for a path that could not be written."""
+    why, remedy = _REASONS.get(error.errno or 0, (str(error), "Choose another folder"))
+    return StoreError(
+        f"cannot write {path}: {why}. What was stored before is untouched. {remedy}, then repeat "
+        "the command: it continues where it stopped."
+    )
+
+
+def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
+    """Write ``data`` to ``path`` so that a reader sees all of it or nothing.
+
+    It is written beside, flushed to the disk and renamed. With ``replace=False`` an existing file
+    stays, whoever wrote it, and False is returned.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        try:
+            with open(beside, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                os.replace(beside, path)
+            else:
+                os.link(beside, path)
+            _flush_folder(path.parent)
+        finally:
+            beside.unlink(missing_ok=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return True
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents, or say why it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _flush_folder(path: Path) -> None:
+    """Make a rename durable, where the system lets folders be flushed."""
+    if os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
