@@ -1,0 +1,291 @@
+r"""The nouns that cross walls: a task, its outcome, a plan of tasks, a table of contributions.
+
+A *task* is one draw of a training set $D$ of $k$ points. It yields one *contribution*
+
+$$\Delta(z, D) = L(f_D) - L(f_{D \cup z})$$
+
+for every valued point $z$ that is not in $D$: positive when the point helps, in units of the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._typing import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Task:
+    """One draw of a training set, and the points to value against it.
+
+    Parameters
+    ----------
+    index
+        Place of the task in its plan; with the run's seed it decides everything random.
+    subset
+        Positions in the pool that make up ``D``, shape ``(k,)``.
+    points
+        Positions to value, none of them in ``subset``; positions from the pool's size upwards
+        are candidates.
+    seed
+        Seed of the models trained in this task, the same with and without the added point.
+    """
+
+    index: int
+    subset: IntArray
+    points: IntArray
+    seed: int
+
+    @property
+    def cardinality(self) -> int:
+        """How many training points ``D`` holds."""
+        return len(self.subset)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an engine computed for one task.
+
+    Parameters
+    ----------
+    loss
+        The loss of the model trained on ``D`` alone.
+    delta
+        Contribution of every point of the task, in its order, shape ``(n_points,)``.
+    certificate
+        The largest remaining error that the engine can vouch for, such as a Newton decrement;
+        nan where training is taken as it is.
+    notes
+        Counts worth telling, such as how many fits stopped before convergence.
+    """
+
+    loss: float
+    delta: FloatArray
+    certificate: float = float("nan")
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+class Plan(Protocol):
+    """A fixed sequence of tasks; the same settings and seed give the same plan."""
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        ...
+
+    def __getitem__(self, index: int) -> Task:
+        """Draw the task of that index."""
+        ...
+
+    @property
+    def points_per_task(self) -> int:
+        """The most points that one task values."""
+        ...
+
+    @property
+    def n_contributions(self) -> int:
+        """How many contributions all tasks yield together."""
+        ...
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and spread of the contributions of each point at each cardinality.
+
+    Rows are points; each row lists that point's distinct cardinalities in rising order, padded
+    with ``n = 0`` (and ``k = 1``). They are sufficient for every Gaussian likelihood.
+
+    Parameters
+    ----------
+    k, n, mean, m2
+        Cardinality, number of contributions, their mean, and the sum of their squared deviations
+        from it; all of shape ``(n_points, n_sizes)``.
+    """
+
+    k: FloatArray
+    n: FloatArray
+    mean: FloatArray
+    m2: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    def block(self, rows: slice | IntArray) -> Moments:
+        """Return the moments of some of the points."""
+        return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """A table of contributions: one row for each task and point.
+
+    Parameters
+    ----------
+    task, k, point
+        Index of the task, cardinality of its ``D``, and the point as a position in ``ids``;
+        each of shape ``(n_rows,)``.
+    delta
+        The contributions, in units of the loss, shape ``(n_rows,)``.
+    loss
+        Loss of the model trained on ``D`` alone, shape ``(n_rows,)``; nan where unknown.
+    ids
+        The points' names, shape ``(n_points,)``.
+    attrs
+        Where the rows came from: dataset, model, metric, design, seed.
+    """
+
+    task: IntArray
+    k: IntArray
+    point: IntArray
+    delta: FloatArray
+    loss: FloatArray
+    ids: AnyArray
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        point: npt.ArrayLike,
+        k: npt.ArrayLike,
+        delta: npt.ArrayLike,
+        task: npt.ArrayLike | None = None,
+        loss: npt.ArrayLike | None = None,
+        ids: npt.ArrayLike | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> Contributions:
+        """Build a table from columns; without ``task`` every row is a task of its own.
+
+        >>> Contributions.from_arrays(point=[0, 1], k=[10, 10], delta=[0.1, -0.2]).n_points
+        2
+        """
+        point_ = np.asarray(point, dtype=np.int64)
+        n_rows = len(point_)
+        names = (
+            np.arange(point_.max(initial=-1) + 1, dtype=np.int64)
+            if ids is None
+            else np.asarray(ids)
+        )
+        columns: dict[str, Any] = {
+            "k": np.asarray(k, dtype=np.int64),
+            "delta": np.asarray(delta, dtype=np.float64),
+            "task": np.arange(n_rows) if task is None else np.asarray(task, dtype=np.int64),
+            "loss": np.full(n_rows, np.nan) if loss is None else np.asarray(loss, dtype=np.float64),
+        }
+        for name, column in columns.items():
+            if column.shape != (n_rows,):
+                raise ValueError(
+                    f"{name} has shape {column.shape}: expected ({n_rows},), one entry for each "
+                    "entry of point. Pass columns of one length."
+                )
+        if n_rows and not (point_.min() >= 0 and point_.max() < len(names)):
+            raise ValueError(
+                f"point reaches from {point_.min()} to {point_.max()}: expected positions in the "
+                f"{len(names)} ids. Pass ids for every point."
+            )
+        return cls(point=point_, ids=names, attrs=dict(attrs or {}), **columns)
+
+    @classmethod
+    def concat(cls, parts: Iterable[Contributions]) -> Contributions:
+        """Join tables that share their ids, in order."""
+        tables = list(parts)
+        first = tables[0]
+        columns = {
+            name: np.concatenate([getattr(table, name) for table in tables])
+            for name in ("task", "k", "point", "delta", "loss")
+        }
+        return cls(ids=first.ids, attrs=first.attrs, **columns)
+
+    def __len__(self) -> int:
+        return len(self.delta)
+
+    @property
+    def n_points(self) -> int:
+        """How many points the table is about, sampled or not."""
+        return len(self.ids)
+
+    @property
+    def k_range(self) -> tuple[int, int]:
+        """The smallest and the largest cardinality sampled."""
+        return (int(self.k.min()), int(self.k.max())) if len(self) else (1, 1)
+
+    def scaled(self, factor: float) -> Contributions:
+        """Return the same table in other units: every contribution and loss times ``factor``."""
+        return Contributions(
+            task=self.task,
+            k=self.k,
+            point=self.point,
+            delta=self.delta * factor,
+            loss=self.loss * factor,
+            ids=self.ids,
+            attrs=self.attrs,
+        )
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Contributions:
+        """Return the rows for which ``keep`` is true, with the same ids."""
+        return Contributions(
+            task=self.task[keep],
+            k=self.k[keep],
+            point=self.point[keep],
+            delta=self.delta[keep],
+            loss=self.loss[keep],
+            ids=self.ids,
+            attrs=self.attrs,
+        )
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows as pandas: ``task``, ``k``, ``point`` (its id), ``delta``, ``loss``."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "task": self.task,
+                "k": self.k,
+                "point": self.ids[self.point],
+                "delta": self.delta,
+                "loss": self.loss,
+            }
+        )
+
+    def moments(self) -> Moments:
+        r"""Summarise each point's contributions at each cardinality.
+
+        For point $i$ and cardinality $k$ with contributions $\Delta_1, \ldots, \Delta_n$:
+        ``n`` = $n$, ``mean`` = $\bar\Delta$ and ``m2`` = $\sum_j (\Delta_j - \bar\Delta)^2$.
+        """
+        order = np.lexsort((self.k, self.point))
+        point, k, delta = self.point[order], self.k[order], self.delta[order]
+        is_first = np.ones(len(point), dtype=bool)
+        is_first[1:] = (point[1:] != point[:-1]) | (k[1:] != k[:-1])
+        starts = np.flatnonzero(is_first)
+        n = np.diff(np.append(starts, len(point))).astype(np.float64)
+        mean = np.add.reduceat(delta, starts) / n if len(starts) else np.empty(0)
+        residual = delta - np.repeat(mean, n.astype(np.int64))
+        m2 = np.add.reduceat(residual**2, starts) if len(starts) else np.empty(0)
+
+        row = point[starts]
+        sizes_of = np.bincount(row, minlength=self.n_points)
+        column = np.arange(len(row)) - np.repeat(np.cumsum(sizes_of) - sizes_of, sizes_of)
+        shape = (self.n_points, int(sizes_of.max(initial=0)))
+
+        def spread(values: AnyArray, empty: float) -> FloatArray:
+            dense = np.full(shape, empty)
+            dense[row, column] = values
+            return dense
+
+        return Moments(spread(k[starts], 1.0), spread(n, 0.0), spread(mean, 0.0), spread(m2, 0.0))
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
+        """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
+        moments = self.moments()
+        step = max(1, n_rows // max(1, moments.k.shape[1]))
+        for start in range(0, len(moments), step):
+            rows = slice(start, start + step)
+            yield rows, moments.block(rows)
