@@ -1,0 +1,183 @@
+"""What each column of a table is: a number, a yes or no, a category or a text.
+
+The dtype decides, or the caller (``text=``, ``categorical=``). Columns that would silently make bad
+features are refused: numbers with words among them, dates, nested values, saved row numbers, and
+strings that hardly ever repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pandas as pd
+from pandas.api import types
+
+from apiece._check import nearest, some
+from apiece.data._options import Names
+from apiece.errors import DataError
+
+Role = Literal["numeric", "boolean", "categorical", "text"]
+_MANY: Final = 50  # distinct strings beyond which a column that hardly repeats is no category
+_DISTINCT: Final = 0.9  # share of distinct strings at which a column "hardly repeats"
+_DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns that become features, by what they are, each in the table's order."""
+
+    numeric: tuple[str, ...] = ()
+    boolean: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that become features."""
+        return self.numeric + self.boolean + self.categorical + self.text
+
+
+def as_names(names: Names | None) -> tuple[str, ...]:
+    """Return one column name or several as a tuple.
+
+    >>> as_names("age"), as_names(None)
+    (('age',), ())
+    """
+    if names is None:
+        return ()
+    return tuple(map(str, names)) if types.is_list_like(names) else (str(names),)
+
+
+def check_names(table: pd.DataFrame, named: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise an error for a column that is not there, or that is given two roles.
+
+    Parameters
+    ----------
+    table
+        The table, with strings as column names.
+    named
+        Option, such as ``"target"``, to the columns that it names.
+    """
+    role_of: dict[str, str] = {}
+    for option, names in named.items():
+        for name in names:
+            if name not in table.columns:
+                raise _unknown_column(option, name, list(table.columns))
+            if name in role_of and role_of[name] != option:
+                raise DataError(
+                    f"column {name!r} is named by {role_of[name]}= and by {option}=: expected one "
+                    f"role for each column. Take it out of one of them (--{role_of[name]}, "
+                    f"--{option})."
+                )
+            role_of[name] = option
+
+
+def decide_roles(
+    table: pd.DataFrame,
+    *,
+    text: tuple[str, ...],
+    categorical: tuple[str, ...],
+    skip: tuple[str, ...],
+) -> Roles:
+    """Say what every column outside ``skip`` is.
+
+    Parameters
+    ----------
+    table
+        The table, all rows.
+    text, categorical
+        Columns declared by the caller.
+    skip
+        Columns that are no features: the target, the ids, those to drop.
+    """
+    found: dict[Role, list[str]] = {"numeric": [], "boolean": [], "categorical": [], "text": []}
+    for name in table.columns:
+        if name in skip:
+            continue
+        if name in text:
+            found["text"].append(name)
+        elif name in categorical:
+            found["categorical"].append(name)
+        else:
+            found[_role(table[name], name)].append(name)
+    roles = Roles(**{role: tuple(names) for role, names in found.items()})
+    if not roles.columns:
+        raise DataError(
+            f"no column is left for features: the table has {some(list(table.columns))}, and "
+            f"{some(skip)} are the target, ids or dropped. Expected at least one feature. Drop "
+            "fewer columns, or pass a table with features."
+        )
+    return roles
+
+
+def _role(column: pd.Series, name: str) -> Role:
+    dtype = column.dtype
+    if re.fullmatch(r"Unnamed: \d+", name):
+        raise DataError(
+            f"column {name!r} has no name in the header, as saved row numbers have: expected "
+            f"named features. Drop it (drop=[{name!r}], --drop '{name}'), use it to name the "
+            f"points (ids={name!r}, --ids '{name}'), or give it a name."
+        )
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "categorical"
+    if types.is_bool_dtype(dtype):
+        return "boolean"
+    inferred = types.infer_dtype(column, skipna=True)
+    if inferred in _DATES or types.is_datetime64_any_dtype(dtype):
+        raise DataError(
+            f"column {name!r} holds dates or times ({dtype}): expected numbers, booleans, "
+            f"categories or text. Drop it (drop=[{name!r}], --drop {name}), or turn it into a "
+            "number first, such as days since a fixed date."
+        )
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return "numeric"
+    if inferred == "boolean":
+        return "boolean"
+    return _role_of_objects(column.dropna(), name, inferred)
+
+
+def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
+    """Say what a column of Python objects or strings is; ``present`` are its values."""
+    if inferred != "string" and any(not types.is_scalar(value) for value in present):
+        raise _nested(present, name)
+    if inferred in {"bytes", "complex", "interval"}:
+        raise _nested(present, name)
+    if not len(present):
+        return "numeric"
+    share_of_numbers = float(pd.to_numeric(present, errors="coerce").notna().mean())
+    if 0.5 <= share_of_numbers < 1 or (share_of_numbers == 1 and inferred != "string"):
+        return "numeric"
+    n_distinct = present.nunique()
+    if n_distinct > _MANY and n_distinct >= _DISTINCT * len(present):
+        as_numbers = ", make it numeric" if share_of_numbers == 1 else ""
+        raise DataError(
+            f"column {name!r} holds {n_distinct:,} distinct strings in {len(present):,} rows, such "
+            f"as {str(present.iloc[0])[:40]!r}: expected categories that repeat. If it is text, "
+            f"pass text={name!r} (--text {name}); if it names the rows, ids={name!r} (--ids "
+            f"{name}); otherwise leave it out with drop=[{name!r}] (--drop {name}){as_numbers}, or "
+            f"insist with categorical=[{name!r}] (--categorical {name})."
+        )
+    return "categorical"
+
+
+def _nested(present: pd.Series, name: str) -> DataError:
+    bad = next((value for value in present if not types.is_scalar(value)), present.iloc[0])
+    return DataError(
+        f"column {name!r} holds values such as {str(bad)[:40]!r} ({type(bad).__name__}): expected "
+        f"numbers, booleans, categories or text. Drop it (drop=[{name!r}], --drop {name}), or "
+        "spread it over columns of numbers, such as one for each dimension of an embedding."
+    )
+
+
+def _unknown_column(option: str, name: str, columns: list[str]) -> DataError:
+    close = nearest(name, columns)
+    offered = close if close is not None else columns[0]
+    value = f"[{offered!r}]" if option in {"drop", "categorical"} else repr(offered)
+    return DataError(
+        f"{option} column {name!r} is not in the table: expected one of its columns, "
+        f"{some(columns, most=12)}. "
+        + (f"Did you mean {option}={value} (--{option} {offered})?" if close else "Name one.")
+    )

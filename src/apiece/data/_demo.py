@@ -1,0 +1,70 @@
+"""Real data that needs no file: scikit-learn's bundled breast cancer table, some labels wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from apiece._rng import RandomState, seed_from, stream
+from apiece._typing import IntArray
+from apiece.data._dataset import Dataset
+from apiece.errors import DataError
+
+_FLIPPING: Final = 0x666C6970  # the stream of the flips
+_VALIDATION: Final = 200
+
+
+def load_demo(*, flipped: float = 0.1, random_state: RandomState = 0) -> tuple[Dataset, IntArray]:
+    """Load 369 labelled tumours, of which a share has the wrong label.
+
+    The table has 569 rows of 30 standardised measurements; 200 rows with right labels are the
+    validation set. Points whose labels were flipped should come out as harmful.
+
+    Parameters
+    ----------
+    flipped
+        Share of the pool's labels to flip, from 0 to 1.
+    random_state
+        Seed of the carving and of the flips.
+
+    Returns
+    -------
+    tuple of Dataset and IntArray
+        The dataset, and the positions of the flipped labels in rising order, shape
+        ``(n_flipped,)``.
+
+    Examples
+    --------
+    >>> dataset, positions = load_demo()
+    >>> dataset
+    Dataset(369 points x 30 features, 2 classes, 200 validation rows, target 'diagnosis')
+    >>> len(positions)
+    37
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    if not 0 <= flipped <= 1:
+        raise DataError(
+            f"flipped={flipped!r} is no share of labels: expected a number from 0 to 1. Pass for "
+            "example flipped=0.1."
+        )
+    seed = seed_from(random_state)
+    bundled = load_breast_cancer()
+    clean = Dataset.from_arrays(
+        bundled.data,
+        bundled.target_names[bundled.target],
+        validation=_VALIDATION,
+        standardize=True,
+        feature_names=bundled.feature_names.tolist(),
+        random_state=seed,
+    )
+    n_flipped = round(flipped * clean.n_pool)
+    drawn = stream(seed, _FLIPPING).choice(clean.n_pool, size=n_flipped, replace=False)
+    positions = np.sort(drawn).astype(np.int64)
+    labels = clean.points_y.copy()
+    labels[positions] = 1 - labels[positions]
+    how = {**clean.preprocessing, "from": "demo", "flipped": n_flipped}
+    dataset = replace(clean, points_y=labels, target_name="diagnosis", preprocessing=how)
+    return dataset, positions

@@ -1,0 +1,226 @@
+"""Reading files: csv and tsv (also gzipped), Parquet, and NumPy's npz without pickle.
+
+Each reader either returns what the file holds or says in plain words what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from apiece._check import nearest, some
+from apiece._typing import AnyArray
+from apiece.data._options import FilePath
+from apiece.errors import DataError
+
+Format = Literal["csv", "parquet", "npz"]
+_FORMATS: Final[dict[str, Format]] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npz": "npz",
+}
+_HEAD: Final = 65_536  # bytes in which a binary file gives itself away
+# Before 3.1 pandas read numbers fast but off by a bit; since then exactly, and without an option.
+_IS_EXACT: Final = tuple(int(part) for part in pd.__version__.split(".")[:2]) >= (3, 1)
+_EXACT: Final[dict[str, Any]] = {} if _IS_EXACT else {"float_precision": "round_trip"}
+_DAMAGED: Final = (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile)
+
+
+def format_of(path: FilePath) -> Format:
+    """Return the format that a file's name stands for.
+
+    >>> format_of("reviews.csv.gz")
+    'csv'
+    """
+    name = Path(path).name.lower()
+    for suffix, found in _FORMATS.items():
+        if name.endswith(suffix):
+            return found
+    raise DataError(
+        f"{str(path)!r} has the suffix {Path(path).suffix!r}: expected one of "
+        f"{', '.join(_FORMATS)}. Rename or convert the file, or read it yourself and pass it to "
+        "Dataset.from_pandas or Dataset.from_arrays."
+    )
+
+
+def read_table(path: FilePath) -> pd.DataFrame:
+    """Read a csv, tsv or Parquet file, by its suffix."""
+    if format_of(path) == "npz":
+        raise DataError(
+            f"{str(path)!r} holds arrays: expected a table (.csv, .tsv, .parquet) beside a table. "
+            "Save those rows as a table with the same columns."
+        )
+    return read_parquet(path) if format_of(path) == "parquet" else read_csv(path)
+
+
+def read_csv(path: FilePath) -> pd.DataFrame:
+    """Read a comma-separated file with a header (tab-separated if named .tsv), gzipped or not."""
+    file = existing(path)
+    _check_text(file)
+    separator = "\t" if ".tsv" in file.name.lower() else ","
+    try:
+        with warnings.catch_warnings():
+            # Rows longer than the header would otherwise lose cells, or shift them.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            head = pd.read_csv(file, sep=separator, header=None, nrows=1, dtype=str)
+            frame: pd.DataFrame = pd.read_csv(
+                file, sep=separator, index_col=False, low_memory=False, **_EXACT
+            )
+    except pd.errors.EmptyDataError:
+        raise _empty(file) from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{str(file)!r} is not UTF-8 text ({error.reason} at byte {error.start:,}): expected "
+            "a table of text with a header. Save it as UTF-8, or check that it is a csv file."
+        ) from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        said = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
+        raise DataError(
+            f"{str(file)!r} has rows that do not fit its header ({said.rstrip('.')}): expected as "
+            "many cells in every row as names in the header. Quote cells that hold the separator, "
+            "and mend the rows."
+        ) from error
+    _check_header(file, head.iloc[0].dropna().tolist())
+    if not len(frame):
+        raise DataError(
+            f"{str(file)!r} holds a header and no rows: expected one row for each point. Check "
+            "that the export was complete."
+        )
+    return frame
+
+
+def read_parquet(path: FilePath) -> pd.DataFrame:
+    """Read a Parquet file; an index that was saved with a name becomes a column."""
+    file = existing(path)
+    try:
+        frame = pd.read_parquet(file, engine="pyarrow")
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{str(file)!r} cannot be read as Parquet ({_first_line(error)}): expected a whole "
+            "Parquet file. Write it again, or check that it was copied completely."
+        ) from error
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    if not len(frame):
+        raise DataError(
+            f"{str(file)!r} holds columns and no rows: expected one row for each point. Check "
+            "that the export was complete."
+        )
+    return frame
+
+
+def read_npz(path: FilePath) -> dict[str, AnyArray]:
+    """Read the arrays of an npz file that has at least ``X`` and ``y``; pickles are refused."""
+    file = existing(path)
+    if not zipfile.is_zipfile(file):
+        raise DataError(
+            f"{str(file)!r} is not an npz archive, or only part of one: expected a file written "
+            "by np.savez. Write it again with np.savez(path, X=X, y=y)."
+        )
+    arrays: dict[str, AnyArray] = {}
+    key = ""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            for key in archive.files:
+                arrays[key] = archive[key]
+    except _DAMAGED as error:
+        if "allow_pickle" in str(error):
+            raise DataError(
+                f"array {key!r} of {str(file)!r} holds Python objects: expected plain numbers or "
+                "strings, since unpickling a file can run any code. Save it again with a plain "
+                f"dtype, such as {key}.astype(str)."
+            ) from error
+        raise DataError(
+            f"array {key!r} of {str(file)!r} is damaged ({_first_line(error)}): expected a file "
+            "written by np.savez. Write it again, or check that it was copied completely."
+        ) from error
+    for key in ("X", "y"):
+        if key not in arrays:
+            close = nearest(key, arrays)
+            hint = f"Rename {close!r} to {key!r}" if close else "Write it again"
+            raise DataError(
+                f"{str(file)!r} has no array {key!r}, only {some(arrays)}: expected X (features) "
+                f"and y (targets). {hint}, as in np.savez(path, X=X, y=y)."
+            )
+    return arrays
+
+
+def existing(path: FilePath) -> Path:
+    """Return the path of a file that is there and not empty, or offer the nearest name."""
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(
+            f"{str(file)!r} is a folder: expected a file (.csv, .tsv, .parquet, .npz). Name one of "
+            "the files in it."
+        )
+    if not file.exists():
+        names = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
+        close = nearest(file.name, names)
+        hint = f"Did you mean {str(file.parent / close)!r}?" if close else "Check the path."
+        raise DataError(f"there is no file {str(file)!r}: expected a file of rows. {hint}")
+    if file.stat().st_size == 0:
+        raise _empty(file)
+    return file
+
+
+def _check_text(file: Path) -> None:
+    """Refuse a file that is binary, or that calls itself gzipped and is not."""
+    is_gzipped = file.suffix.lower() == ".gz"
+    try:
+        with gzip.open(file, "rb") if is_gzipped else file.open("rb") as opened:
+            head = opened.read(_HEAD)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{str(file)!r} cannot be read ({_first_line(error)}): expected a readable "
+            f"{'gzip' if is_gzipped else 'text'} file. Write it again, or check that it was "
+            "copied completely."
+        ) from error
+    if b"\0" in head:
+        raise DataError(
+            f"{str(file)!r} holds NUL bytes (first at byte {head.index(0):,}), as binary or UTF-16 "
+            "files do: expected a table of UTF-8 text. Save it as UTF-8 csv; for Parquet or NumPy "
+            "files use the suffix .parquet or .npz."
+        )
+
+
+def _check_header(file: Path, names: list[str]) -> None:
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise duplicate_columns(doubled, str(file))
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise DataError(
+            f"{str(file)!r} has a single column {names[0][:60]!r}: expected cells separated by "
+            "commas (.csv) or tabs (.tsv). Save it with that separator, or read it with pandas "
+            "and pass it to Dataset.from_pandas."
+        )
+
+
+def duplicate_columns(doubled: list[str], where: str) -> DataError:
+    """Build the error for column names found more than once."""
+    return DataError(
+        f"{where} has more than one column named {some(doubled)}: expected every column name "
+        "once. Rename or remove the others."
+    )
+
+
+def _empty(file: Path) -> DataError:
+    return DataError(
+        f"{str(file)!r} is empty: expected a file of rows. Check that the export was complete."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,33 @@
+"""Tiny datasets that many tests share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from apiece import Dataset
+
+
+def make_blobs(n=60, n_val=40, d=3, n_classes=2, seed=0, shift=1.2):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n + n_val) % n_classes
+    centres = rng.normal(size=(n_classes, d)) * shift
+    X = rng.normal(size=(n + n_val, d)) + centres[y]
+    return Dataset.from_arrays(X[:n], y[:n], X_val=X[n:], y_val=y[n:], kind="classification")
+
+
+def make_line(n=60, n_val=40, d=3, seed=0, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + n_val, d))
+    y = X @ np.arange(1.0, d + 1) + noise * rng.normal(size=n + n_val)
+    return Dataset.from_arrays(X[:n], y[:n], X_val=X[n:], y_val=y[n:], kind="regression")
+
+
+@pytest.fixture
+def blobs():
+    return make_blobs()
+
+
+@pytest.fixture
+def line():
+    return make_line()

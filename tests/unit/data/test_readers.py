@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from apiece.data._readers import format_of, read_csv, read_npz, read_parquet, read_table
+
+FRAME = pd.DataFrame({"a": [1.5, 0.1 + 0.2, -3.0], "b": ["x", "y", "z"], "label": [0, 1, 0]})
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return to
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("a.csv", "csv"),
+        ("A.CSV", "csv"),
+        ("a.b.tsv", "csv"),
+        ("a.csv.gz", "csv"),
+        ("a.tsv.gz", "csv"),
+        ("a.parquet", "parquet"),
+        ("dir.csv/a.npz", "npz"),
+    ],
+)
+def test_the_suffix_tells_the_format(name, found):
+    assert format_of(name) == found
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a", "a.gz", "csv"])
+def test_an_unknown_suffix_is_refused_with_the_known_ones(complaint, name):
+    said = complaint(format_of, name)
+    assert ".csv, .tsv" in said
+    assert "from_pandas" in said
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz"])
+def test_text_tables_come_back_to_the_last_bit(tmp_path, name):
+    FRAME.to_csv(tmp_path / name, index=False, sep="\t" if "tsv" in name else ",")
+    assert_frame_equal(read_table(tmp_path / name), FRAME)
+
+
+def test_parquet_comes_back_and_a_named_index_is_a_column(tmp_path):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    assert_frame_equal(read_table(tmp_path / "t.parquet"), FRAME)
+    FRAME.set_index("b").to_parquet(tmp_path / "i.parquet")
+    assert sorted(read_parquet(tmp_path / "i.parquet").columns) == ["a", "b", "label"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(write):
+    assert read_csv(write("t.csv", "\ufeffa,b\n1,2\n")).columns.tolist() == ["a", "b"]
+
+
+def test_npz_arrays_come_back(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.ones((3, 2), np.float16), y=np.array(["a", "b", "a"]))
+    arrays = read_npz(tmp_path / "t.npz")
+    assert arrays["X"].dtype == np.float16
+    assert arrays["y"].tolist() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("read", [read_csv, read_parquet, read_npz])
+def test_a_missing_file_offers_the_nearest(complaint, tmp_path, read):
+    (tmp_path / "reviews.csv").write_text("a\n1\n")
+    said = complaint(read, tmp_path / "review.csv")
+    assert "there is no file" in said
+    assert "reviews.csv" in said
+    assert "Check the path" in complaint(read, tmp_path / "nowhere" / "x.csv")
+
+
+@pytest.mark.parametrize("read", [read_csv, read_parquet, read_npz])
+def test_a_folder_is_no_file(complaint, tmp_path, read):
+    assert "is a folder" in complaint(read, tmp_path)
+
+
+@pytest.mark.parametrize("read", [read_csv, read_parquet, read_npz])
+def test_an_empty_file_is_refused(complaint, write, read):
+    assert "is empty" in complaint(read, write("t.csv", b""))
+
+
+def test_blank_lines_are_an_empty_file(complaint, write):
+    assert "is empty" in complaint(read_csv, write("t.csv", "\n\n"))
+
+
+def test_a_header_alone_is_refused(complaint, write, tmp_path):
+    assert "no rows" in complaint(read_csv, write("t.csv", "a,b\n"))
+    FRAME.head(0).to_parquet(tmp_path / "t.parquet")
+    assert "no rows" in complaint(read_parquet, tmp_path / "t.parquet")
+
+
+def test_a_binary_file_is_no_csv(complaint, write, tmp_path):
+    assert "NUL bytes" in complaint(read_csv, write("t.csv", b"a,b\n\x00\x01\x02\n"))
+    assert "UTF-8" in complaint(read_csv, write("u.csv", b"a,b\n\xff\xfe1,2\n"))
+    assert "UTF-16" in complaint(read_csv, write("v.csv", "a,b\n1,2\n".encode("utf-16")))
+    FRAME.to_parquet(tmp_path / "w.parquet")
+    complaint(read_csv, write("w.csv", (tmp_path / "w.parquet").read_bytes()))
+
+
+def test_undecodable_bytes_deep_in_a_file_are_refused(complaint, write):
+    content = b"a,b\n" + b"1,2\n" * 100_000 + b"caf\xe9,2\n"
+    assert "UTF-8" in complaint(read_csv, write("t.csv", content))
+
+
+def test_rows_that_do_not_fit_the_header_are_refused(complaint, write):
+    assert "line 3" in complaint(read_csv, write("t.csv", "a,b\n1,2\n3,4,5\n"))
+    assert "header" in complaint(read_csv, write("u.csv", "a,b\n1,2,3\n4,5,6\n"))
+    assert "header" in complaint(read_csv, write("v.csv", 'a,b\n1,"2\n3,4\n'))
+
+
+def test_duplicate_names_in_a_header_are_refused(complaint, write):
+    assert "'a'" in complaint(read_csv, write("t.csv", "a,b,a\n1,2,3\n"))
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_another_separator_is_recognised(complaint, write, mark):
+    said = complaint(read_csv, write("t.csv", f"a{mark}b\n1{mark}2\n"))
+    assert "single column" in said
+
+
+def test_a_damaged_gzip_is_refused(complaint, write):
+    whole = gzip.compress(b"a,b\n" + b"1,2\n" * 1000)
+    complaint(read_csv, write("t.csv.gz", b"a,b\n1,2\n"))
+    complaint(read_csv, write("u.csv.gz", whole[: len(whole) // 2]))
+
+
+def test_a_damaged_parquet_is_refused(complaint, write, tmp_path):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    assert "cannot be read as Parquet" in complaint(read_parquet, write("u.parquet", content[:-20]))
+    complaint(read_parquet, write("v.parquet", b"not parquet at all"))
+
+
+def test_a_damaged_npz_is_refused(complaint, write, tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.ones((50, 5)), y=np.zeros(50))
+    content = (tmp_path / "t.npz").read_bytes()
+    assert "not an npz" in complaint(read_npz, write("u.npz", content[:-300]))
+    assert "not an npz" in complaint(read_npz, write("v.npz", b"junk"))
+    torn = bytearray(content)
+    torn[300:400] = b"\xff" * 100
+    assert "damaged" in complaint(read_npz, write("w.npz", bytes(torn)))
+
+
+def test_a_pickle_is_never_opened(complaint, tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    np.savez(tmp_path / "t.npz", X=np.ones((3, 1)), y=np.array([Trap()] * 3, dtype=object))
+    said = complaint(read_npz, tmp_path / "t.npz")
+    assert "array 'y'" in said
+    assert "Python objects" in said
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_absent_arrays_are_named(complaint, tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.ones((3, 1)), y=np.ones(3))
+    said = complaint(read_npz, tmp_path / "t.npz")
+    assert "no array 'X'" in said
+    assert "'x'" in said
+
+
+def test_arrays_are_no_table(complaint, tmp_path):
+    assert "table" in complaint(read_table, tmp_path / "t.npz")
