@@ -1,0 +1,20 @@
+"""Engines: from a dataset and a task to the contribution of every point."""
+
+from apiece.engine._choose import ENGINES, Engine, choose_engine
+from apiece.engine._metrics import METRICS, Metric, resolve_metric
+from apiece.engine._models import MODELS, CoupledFolds, Model, resolve_model
+from apiece.engine._refit import RefitEngine
+
+__all__ = [
+    "ENGINES",
+    "METRICS",
+    "MODELS",
+    "CoupledFolds",
+    "Engine",
+    "Metric",
+    "Model",
+    "RefitEngine",
+    "choose_engine",
+    "resolve_metric",
+    "resolve_model",
+]

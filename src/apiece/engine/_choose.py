@@ -1,0 +1,77 @@
+"""Which engine computes a run: the one asked for, or the fastest exact one that fits the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from apiece._check import one_of
+from apiece.data import Dataset
+from apiece.engine._metrics import Metric, resolve_metric
+from apiece.engine._models import Model, resolve_model
+from apiece.engine._refit import RefitEngine
+from apiece.records import Outcome, Task
+
+ENGINES = ("auto", "refit")
+
+
+class Engine(Protocol):
+    """What every engine promises: the outcome of a task depends on the task alone."""
+
+    @property
+    def name(self) -> str:
+        """The word that chooses it."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether contributions equal those of a converged refit."""
+        ...
+
+    @property
+    def rows_per_shard(self) -> int:
+        """How many contributions make a unit of work of a few seconds."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """What is trained."""
+        ...
+
+    @property
+    def metric(self) -> Metric:
+        """The loss on the validation set."""
+        ...
+
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task."""
+        ...
+
+
+def choose_engine(
+    dataset: Dataset,
+    *,
+    model: Any = "logistic",
+    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    engine: str = "auto",
+) -> tuple[Engine, str]:
+    """Return the engine for a run, and the reason in words.
+
+    Parameters
+    ----------
+    dataset
+        The points and the validation set.
+    model
+        A built-in name or an estimator with scikit-learn's interface.
+    metric
+        A name, a callable ``(y_true, prediction) -> loss``, or None for the default.
+    engine
+        ``auto``, or the engine by name.
+    """
+    one_of("engine", engine, ENGINES)
+    found = resolve_model(
+        model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
+    )
+    loss = resolve_metric(metric, kind=dataset.kind, has_proba=found.has_proba)
+    reason = "as asked" if engine == "refit" else f"no faster exact engine for {found.name}"
+    return RefitEngine(dataset, found, loss), reason
