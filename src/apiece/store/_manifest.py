@@ -1,0 +1,104 @@
+"""The manifest: what a run is about, and whether a new request is about the same thing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from apiece.errors import StoreError
+from apiece.store._shards import SCHEMA_VERSION
+
+Manifest = dict[str, Any]
+
+# What must agree before a run may be continued, and how to say that it does not.
+_IDENTITY = {
+    "dataset": "another dataset",
+    "points": "another choice of points to value",
+    "model": "another model",
+    "metric": "another metric",
+    "engine": "another engine",
+    "design": "another design",
+    "seed": "another seed",
+}
+
+
+def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
+    """Raise unless both manifests describe the same contributions.
+
+    Raises
+    ------
+    StoreError
+        Naming everything that differs, with both values.
+    """
+    differs = [key for key in _IDENTITY if _identity(stored, key) != _identity(wanted, key)]
+    if not differs:
+        return
+    details = "; ".join(f"{_IDENTITY[key]} ({_show(stored, wanted, key)})" for key in differs)
+    raise StoreError(
+        f"{where} belongs to {details}. A run holds one kind of contributions. Point `to` (--to) "
+        "at a new folder, or repeat the settings it was started with."
+    )
+
+
+def _identity(manifest: Manifest, key: str) -> Any:
+    value = manifest.get(key)
+    if key == "dataset" and isinstance(value, dict):
+        return value.get("fingerprint")
+    if key == "model" and isinstance(value, dict):
+        return {name: part for name, part in value.items() if name != "name"}
+    return value
+
+
+def _show(stored: Manifest, wanted: Manifest, key: str) -> str:
+    if key == "dataset":
+        ours, theirs = _identity(stored, key), _identity(wanted, key)
+        return f"fingerprint {str(ours)[:8]}…, this one is {str(theirs)[:8]}…"
+    if key == "points":
+        ours, theirs = stored.get(key) or {}, wanted.get(key) or {}
+        return f"{ours.get('n_valued')} valued, now {theirs.get('n_valued')}"
+    if key == "model":
+        ours, theirs = stored.get(key) or {}, wanted.get(key) or {}
+        if ours.get("name") != theirs.get("name"):
+            return f"{ours.get('name')}, not {theirs.get('name')}"
+        ours, theirs = ours.get("params") or {}, theirs.get("params") or {}
+        changed = sorted(n for n in {*ours, *theirs} if ours.get(n) != theirs.get(n))
+        return ", ".join(f"{n}={ours.get(n)!r}, now {theirs.get(n)!r}" for n in changed[:4])
+    return f"{json.dumps(_identity(stored, key))}, now {json.dumps(_identity(wanted, key))}"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest of the run at ``path``.
+
+    Raises
+    ------
+    StoreError
+        If there is no run, or its manifest cannot be understood.
+    """
+    file = path / "manifest.json"
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        version = manifest["schema_version"]
+        needed = {*_IDENTITY, "layout", "samples"} - set(manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(
+            f"{path} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
+            f"Start one with collect(..., to={str(path)!r}), or apiece collect ... --to {path}."
+        ) from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{file} cannot be read ({error}): expected the JSON that collect wrote. Restore it "
+            "from a copy, or collect into a new folder; the shards beside it are plain Parquet."
+        ) from error
+    if version != SCHEMA_VERSION or needed:
+        problem = f"lacks {sorted(needed)}" if needed else f"has schema version {version}"
+        raise StoreError(
+            f"{file} {problem}: expected schema version {SCHEMA_VERSION} with all its parts. "
+            "Open it with the version of apiece that wrote it."
+        )
+    return dict(manifest)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the manifest as JSON for people: indented, in its own order."""
+    return (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

@@ -1,0 +1,185 @@
+"""A run: the contributions that were collected, and what they are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apiece._typing import AnyArray
+from apiece.records import Contributions
+from apiece.store._manifest import Manifest
+from apiece.store._store import FolderStore, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Parameters
+    ----------
+    n_contributions, n_planned
+        Contributions stored, and planned altogether.
+    n_shards, n_shards_planned
+        Complete units of work, and units altogether.
+    failed
+        Message for each task that could not be computed.
+    certificate
+        The largest remaining error that the engine reported, or nan.
+    notes
+        Counts that the engine reported, summed over the run.
+    """
+
+    n_contributions: int
+    n_planned: int
+    n_shards: int
+    n_shards_planned: int
+    failed: dict[int, str]
+    certificate: float
+    notes: dict[str, int]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every unit of work is stored."""
+        return self.n_shards == self.n_shards_planned
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Contributions on disk or in memory; what `collect` returns and `open` opens.
+
+    Parameters
+    ----------
+    store
+        Where the shards are.
+    """
+
+    store: Store
+
+    def __repr__(self) -> str:
+        data, model = self.manifest["dataset"], self.manifest["model"]["name"]
+        where = f" at {self.path}" if self.path else " in memory"
+        progress = self.progress()
+        return (
+            f"<Run{where}: {model} on {data['n_pool']:,} points, {self.manifest['metric']}, "
+            f"{progress.n_contributions:,} of {progress.n_planned:,} contributions>"
+        )
+
+    @property
+    def path(self) -> Path | None:
+        """The run's folder, or None for a run in memory."""
+        return self.store.path if isinstance(self.store, FolderStore) else None
+
+    @property
+    def manifest(self) -> Manifest:
+        """Dataset, model, metric, design, seed and versions."""
+        return self.store.manifest
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """The points by position: ``id``, ``label``, ``role``, ``valued``."""
+        return self.store.points
+
+    @property
+    def ids(self) -> AnyArray:
+        """The ids of the valued points, shape ``(n_valued,)``."""
+        return np.asarray(self.points["id"][self.points["valued"]])
+
+    @property
+    def labels(self) -> AnyArray:
+        """The labels of the valued points, shape ``(n_valued,)``."""
+        return np.asarray(self.points["label"][self.points["valued"]])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that was planned is stored."""
+        return self.progress().is_complete
+
+    def progress(self) -> Progress:
+        """Count what is stored.
+
+        Raises
+        ------
+        StoreError
+            If a shard is damaged.
+        """
+        layout = self.store.layout
+        n_rows = n_complete = 0
+        failed: dict[int, str] = {}
+        notes: dict[str, int] = {}
+        certificates = [float("nan")]
+        for index in self.store.indices():
+            shard = self.store.read(index)
+            n_rows += len(shard)
+            n_complete += not shard.failed and shard.end_task == layout.unit(index).tasks.stop
+            failed |= shard.failed
+            certificates.append(shard.certificate)
+            for name, count in shard.notes.items():
+                notes[name] = notes.get(name, 0) + count
+        certificate = float(np.fmax.reduce(certificates))
+        n_planned = int(self.manifest["n_contributions"])
+        return Progress(n_rows, n_planned, n_complete, len(layout), failed, certificate, notes)
+
+    def contributions(self) -> Contributions:
+        """Return every stored contribution, ordered by task and point.
+
+        ``point`` is a position among the valued points, whose names are ``ids``.
+
+        Raises
+        ------
+        StoreError
+            If a shard is damaged; what is unfinished is left out.
+        """
+        valued = np.flatnonzero(self.points["valued"].to_numpy())
+        place = np.full(len(self.points), -1)
+        place[valued] = np.arange(len(valued))
+        shards = [self.store.read(index).columns for index in self.store.indices()]
+
+        def join(name: str, dtype: Any) -> AnyArray:
+            return np.concatenate([np.empty(0, dtype), *(part[name] for part in shards)]).astype(
+                dtype
+            )
+
+        return Contributions(
+            task=join("task", np.int64),
+            k=join("k", np.int64),
+            point=place[join("point", np.int64)],
+            delta=join("delta", np.float64),
+            loss=join("loss", np.float64),
+            ids=self.ids,
+            attrs=self.provenance(),
+        )
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what a result derived from this run should remember of it."""
+        manifest = self.manifest
+        return {
+            "dataset": manifest["dataset"]["fingerprint"],
+            "model": manifest["model"]["name"],
+            "metric": manifest["metric"],
+            "engine": manifest["engine"],
+            "design": manifest["design"],
+            "seed": manifest["seed"],
+        }
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a stored run.
+
+    Parameters
+    ----------
+    path
+        The folder that `collect` wrote.
+
+    Raises
+    ------
+    StoreError
+        If the folder is not a run.
+    """
+    return Run(FolderStore(Path(path)))

@@ -1,0 +1,183 @@
+"""Shards: Parquet files of contributions that any tool can read, and that vouch for themselves.
+
+Columns: ``task`` (int32), ``k`` (int32), ``point`` (int32, a position in ``points.parquet``),
+``delta`` and ``loss`` (float64, in units of the loss). The file's metadata, under the key
+``apiece``, is JSON with the shard's place in the run and a digest of its columns, so that a
+truncated or altered file is noticed and computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apiece._typing import AnyArray
+from apiece.errors import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+_COLUMNS: dict[str, np.dtype[Any]] = {
+    "task": np.dtype("<i4"),
+    "k": np.dtype("<i4"),
+    "point": np.dtype("<i4"),
+    "delta": np.dtype("<f8"),
+    "loss": np.dtype("<f8"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The contributions of one unit of work.
+
+    Parameters
+    ----------
+    index
+        Place of the unit in the run.
+    columns
+        ``task``, ``k``, ``point``, ``delta``, ``loss``, each of shape ``(n_rows,)``.
+    end_task
+        One past the last task that the unit covers.
+    certificate
+        The largest remaining error the engine reported, or nan.
+    notes
+        Counts that the engine reported, summed over the tasks.
+    failed
+        Message for each task that could not be computed; such a shard is not complete.
+    """
+
+    index: int
+    columns: dict[str, AnyArray]
+    end_task: int
+    certificate: float = float("nan")
+    notes: dict[str, int] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.columns["delta"])
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks the shard holds contributions of."""
+        return len(np.unique(self.columns["task"]))
+
+
+def make_shard(
+    index: int, rows: Iterable[tuple[int, int, AnyArray, AnyArray, float]], **meta: Any
+) -> Shard:
+    """Build a shard from ``(task, k, points, delta, loss)`` of each of its tasks."""
+    rows = list(rows)
+    counts = [len(points) for _, _, points, _, _ in rows]
+
+    def repeat(values: list[Any], name: str) -> AnyArray:
+        return np.repeat(np.array(values, dtype=_COLUMNS[name]), counts)
+
+    def join(values: list[AnyArray], name: str) -> AnyArray:
+        empty = np.empty(0, dtype=_COLUMNS[name])
+        return np.concatenate([empty, *values]).astype(_COLUMNS[name], copy=False)
+
+    columns = {
+        "task": repeat([row[0] for row in rows], "task"),
+        "k": repeat([row[1] for row in rows], "k"),
+        "point": join([row[2] for row in rows], "point"),
+        "delta": join([row[3] for row in rows], "delta"),
+        "loss": repeat([row[4] for row in rows], "loss"),
+    }
+    return Shard(index, columns, **meta)
+
+
+def encode(shard: Shard) -> bytes:
+    """Return the shard as the bytes of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    meta: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "shard": shard.index,
+        "end_task": shard.end_task,
+        "certificate": None if np.isnan(shard.certificate) else shard.certificate,
+        "notes": shard.notes,
+        "failed": {str(task): message for task, message in shard.failed.items()},
+    }
+    meta["digest"] = _digest(shard.columns, meta)
+    table = pa.table(shard.columns)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression="zstd",
+        use_dictionary=["task", "k", "loss"],
+        column_encoding={"point": "DELTA_BINARY_PACKED", "delta": "BYTE_STREAM_SPLIT"},
+        write_statistics=False,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"apiece": json.dumps(meta)})
+    return bytes(sink.getvalue())
+
+
+def decode(path: Path) -> Shard:
+    """Read a shard and check it against its digest.
+
+    Raises
+    ------
+    StoreError
+        If the file is truncated, altered, or not a shard of this schema.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        meta = json.loads((table.schema.metadata or {})[b"apiece"])
+        columns = {name: _column(table, name) for name in _COLUMNS}
+        digest = meta.pop("digest")
+        if digest != _digest(columns, meta):
+            raise ValueError("its contents do not match its digest")
+        if meta["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"its schema version is {meta['schema_version']}")
+        certificate = meta["certificate"]
+        return Shard(
+            index=int(meta["shard"]),
+            columns=columns,
+            end_task=int(meta["end_task"]),
+            certificate=float("nan") if certificate is None else float(certificate),
+            notes={str(name): int(count) for name, count in meta["notes"].items()},
+            failed={int(task): str(message) for task, message in meta["failed"].items()},
+        )
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{path} is damaged ({_first_line(error)}): expected a shard that apiece wrote. "
+            "Collect again with the same settings: that shard alone is computed anew."
+        ) from error
+
+
+def _column(table: pa.Table, name: str) -> AnyArray:
+    column = table.column(name)
+    if column.null_count:
+        raise ValueError(f"column {name} has missing values")
+    array: AnyArray = column.to_numpy()
+    if array.dtype != _COLUMNS[name]:
+        raise ValueError(f"column {name} is {array.dtype}, not {_COLUMNS[name]}")
+    return array
+
+
+def _digest(columns: dict[str, AnyArray], meta: dict[str, Any]) -> str:
+    digest = hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16)
+    for name, dtype in _COLUMNS.items():
+        digest.update(np.ascontiguousarray(columns[name], dtype=dtype).data)
+    return digest.hexdigest()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from apiece.errors import StoreError
+from apiece.store import FolderStore, Run, make_shard, open_run
+
+MANIFEST = {
+    "schema_version": 1,
+    "created": "2026-01-01T00:00:00+00:00",
+    "dataset": {"fingerprint": "3f9a0000", "n_pool": 4},
+    "points": {"n_valued": 3, "digest": "aa"},
+    "model": {"name": "logistic", "class": "L", "params": {"C": 1.0}},
+    "metric": "log_loss",
+    "engine": {"name": "refit", "is_exact": True},
+    "design": {"name": "uniform", "sizes": [2, 3], "share": None},
+    "samples": 2,
+    "seed": 0,
+    "n_contributions": 6,
+    "layout": {"n_tasks": 2, "tasks_per_shard": 1, "parts_per_task": 1},
+    "versions": {},
+}
+POINTS = pd.DataFrame(
+    {
+        "id": ["a", "b", "c", "d"],
+        "label": [0, 1, 0, 1],
+        "role": ["pool"] * 4,
+        "valued": [True, False, True, True],
+    }
+)
+
+
+def a_shard(index, n_points=3):
+    points = np.array([0, 2, 3])[:n_points]
+    rows = [(index, 2 + index, points, np.arange(n_points) + 10.0 * index, 0.5)]
+    return make_shard(index, rows, end_task=index + 1)
+
+
+def test_points_are_mapped_to_the_valued_ones(tmp_path):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    store.write(a_shard(0))
+    contributions = Run(store).contributions()
+    assert contributions.ids.tolist() == ["a", "c", "d"]
+    assert contributions.point.tolist() == [0, 1, 2]
+    assert contributions.table()["point"].tolist() == ["a", "c", "d"]
+
+
+def test_a_run_knows_how_far_it_is(tmp_path):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    store.write(a_shard(1))
+    run = open_run(tmp_path / "run")
+    assert not run.is_complete
+    assert (run.progress().n_contributions, run.progress().n_planned) == (3, 6)
+    store.write(a_shard(0))
+    assert run.is_complete
+    assert run.contributions().task.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dataset": {"fingerprint": "81c2ffff"}}, "another dataset .fingerprint 3f9a0000…, this"),
+        ({"model": {"name": "ridge", "class": "R", "params": {}}}, "another model .logistic, not"),
+        (
+            {"model": {"name": "logistic", "class": "L", "params": {"C": 2.0}}},
+            "another model .C=1.0, now 2.0",
+        ),
+        ({"metric": "brier"}, "another metric"),
+        ({"seed": 1}, "another seed .0, now 1"),
+        ({"design": {"name": "grid", "sizes": [2], "share": None}}, "another design"),
+        ({"points": {"n_valued": 2, "digest": "bb"}}, "another choice of points"),
+        ({"engine": {"name": "ridge", "is_exact": True}}, "another engine"),
+    ],
+)
+def test_another_run_is_refused_with_what_differs(tmp_path, change, words):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    with pytest.raises(StoreError, match=words):
+        FolderStore.create(tmp_path / "run", {**MANIFEST, **change}, POINTS)
+
+
+def test_the_name_of_a_model_is_not_its_identity(tmp_path):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    same = {**MANIFEST, "model": {"name": "LogisticRegression", "class": "L", "params": {"C": 1.0}}}
+    FolderStore.create(tmp_path / "run", same, POINTS)
+
+
+def test_a_run_can_grow_and_never_shrinks(tmp_path):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    layout = {**MANIFEST["layout"], "n_tasks": 5}
+    grown = {**MANIFEST, "samples": 5, "n_contributions": 15, "layout": layout}
+    assert FolderStore.create(tmp_path / "run", grown, POINTS).layout.n_tasks == 5
+    assert FolderStore.create(tmp_path / "run", MANIFEST, POINTS).layout.n_tasks == 5
+    assert open_run(tmp_path / "run").manifest["samples"] == 5
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(StoreError, match="files that are not a run"):
+        FolderStore.create(tmp_path, MANIFEST, POINTS)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path):
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(StoreError, match="cannot write"):
+        FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 99}', "\x00\xff"])
+def test_a_broken_manifest_is_an_error_with_its_path(tmp_path, text):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    (tmp_path / "run" / "manifest.json").write_text(text)
+    with pytest.raises(StoreError, match=r"manifest\.json"):
+        open_run(tmp_path / "run")
+
+
+def test_a_folder_without_a_run_says_how_to_start_one(tmp_path):
+    with pytest.raises(StoreError, match=r"not a run.*collect"):
+        open_run(tmp_path)
+    with pytest.raises(StoreError, match="not a run"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_broken_table_of_points_is_an_error_with_its_path(tmp_path):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    (tmp_path / "run" / "points.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(StoreError, match=r"points\.parquet"):
+        _ = store.points
+
+
+def test_a_shard_under_another_name_is_refused(tmp_path):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    store.write(a_shard(0))
+    shards = tmp_path / "run" / "shards"
+    (shards / "shard-00000001.parquet").write_bytes(
+        (shards / "shard-00000000.parquet").read_bytes()
+    )
+    with pytest.raises(StoreError, match="holds shard 0: expected shard 1"):
+        store.read(1)
+
+
+def test_what_killed_collectors_left_is_swept_once_it_is_old(tmp_path):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    old, new = (tmp_path / "run" / "shards" / f".shard-{name}.tmp" for name in ("old", "new"))
+    for file in (old, new):
+        file.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200, time.time() - 7200))
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_a_full_disk_leaves_what_was_stored_and_no_half_file(tmp_path, monkeypatch):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    store.write(a_shard(0))
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.write(a_shard(1))
+    monkeypatch.undo()
+    assert store.indices() == [0]
+    assert sorted(file.name for file in (tmp_path / "run" / "shards").iterdir()) == [
+        "shard-00000000.parquet"
+    ]
+
+
+def test_the_manifest_is_json_for_people(tmp_path):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    text = (tmp_path / "run" / "manifest.json").read_text()
+    assert json.loads(text) == MANIFEST
+    assert "\n  " in text
