@@ -1,0 +1,83 @@
+"""What every estimator does before and after its own work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece.errors import FitError
+from apiece.laws.provenance import provenance
+from apiece.records import Contributions, Moments
+
+LARGEST: Final = 1e150
+
+
+def check(contributions: Contributions) -> None:
+    """Refuse a table from which nothing can be fitted, and say why."""
+    if not len(contributions):
+        raise FitError(
+            "there are no contributions: expected at least three for a point. "
+            "Collect some first, or look whether the run has finished a task."
+        )
+    bad = ~np.isfinite(contributions.delta)
+    if bad.any():
+        raise FitError(
+            f"{int(bad.sum()):,} of {len(bad):,} contributions are not finite, the first in row "
+            f"{int(np.argmax(bad))}: expected numbers. Drop them with "
+            "contributions.where(np.isfinite(contributions.delta))."
+        )
+    largest = float(np.abs(contributions.delta).max())
+    if largest > LARGEST:
+        raise FitError(
+            f"a contribution is as large as {largest:.3g}: expected at most {LARGEST:g}, the range "
+            "in which squares can be summed. Change the units with contributions.scaled."
+        )
+    if contributions.k.min() < 1:
+        raise FitError(
+            f"a contribution has k={contributions.k.min()}: expected cardinalities of at least 1. "
+            "Drop those rows with contributions.where(contributions.k >= 1)."
+        )
+
+
+def attributes(
+    contributions: Contributions, estimator: str, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return where the laws come from: the contributions' own attributes and the estimator's."""
+    return {**contributions.attrs, **provenance(estimator, settings)}
+
+
+def n_samples(contributions: Contributions) -> IntArray:
+    """Count the contributions of each point, shape ``(n_points,)``."""
+    counts = np.bincount(contributions.point, minlength=contributions.n_points)
+    return np.asarray(counts, dtype=np.int64)
+
+
+def all_zero(moments: Moments) -> BoolArray:
+    """Tell which points have no contribution other than zero."""
+    return np.asarray(((moments.mean == 0) & (moments.m2 == 0)).all(axis=1))
+
+
+def exponents(moments: Moments) -> IntArray:
+    """Return for each point the power of two that its contributions are of the order of.
+
+    Dividing by it brings any units to the order of one without a rounding error.
+    """
+    size = np.abs(moments.mean) + np.sqrt(moments.m2)
+    _, exponent = np.frexp(size.max(axis=1, initial=0.0))
+    return np.asarray(exponent, dtype=np.int64)
+
+
+def rescaled(moments: Moments, exponent: IntArray) -> Moments:
+    """Return the moments with each point's contributions divided by two to its ``exponent``."""
+    power = exponent[:, None]
+    return Moments(
+        moments.k, moments.n, np.ldexp(moments.mean, -power), np.ldexp(moments.m2, -2 * power)
+    )
+
+
+def centred_log(k: FloatArray, n: FloatArray, k_ref: float) -> FloatArray:
+    r"""Return $\log(k / k_\mathrm{ref})$, and 0 in the padding (``n = 0``)."""
+    return np.where(n > 0, np.log(k / k_ref), 0.0)

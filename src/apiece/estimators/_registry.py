@@ -1,0 +1,82 @@
+"""The estimators by name, and the verb that picks one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+
+from apiece._check import one_of, some, unknown_name
+from apiece.errors import FitError
+from apiece.estimators.likelihood import Likelihood
+from apiece.estimators.log_ols import LogOLS
+from apiece.laws import FitStatus, Laws
+from apiece.records import Contributions
+
+
+class Estimator(Protocol):
+    """Anything that turns contributions into laws; settings are fixed, results are new."""
+
+    def fit(self, contributions: Contributions) -> Laws:
+        """Fit one law for each point of ``contributions.ids``, in that order."""
+        ...
+
+
+METHODS: Final[dict[str, type[LogOLS] | type[Likelihood]]] = {
+    "likelihood": Likelihood,
+    "log_ols": LogOLS,
+}
+
+
+def fit(
+    contributions: Contributions,
+    method: str = "likelihood",
+    *,
+    on_failure: Literal["mark", "raise"] = "mark",
+    **settings: Any,
+) -> Laws:
+    """Fit one law for each point.
+
+    Parameters
+    ----------
+    contributions
+        Table of contributions.
+    method
+        A name in ``METHODS``.
+    on_failure
+        ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
+        `FitError` if the contributions of some point do not determine its law.
+    **settings
+        Settings of the estimator, such as ``max_steps=50`` for ``likelihood``.
+
+    Examples
+    --------
+    >>> table = Contributions.from_arrays(
+    ...     point=[0, 0, 0, 0], k=[10, 20, 40, 80], delta=[0.8, 0.4, 0.2, 0.1]
+    ... )
+    >>> fit(table, method="log_ols").alpha.round(6)
+    array([1.])
+    """
+    one_of("method", method, METHODS)
+    one_of("on_failure", on_failure, ("mark", "raise"))
+    known = [setting.name for setting in fields(METHODS[method])]
+    for name in settings:
+        if name not in known:
+            raise unknown_name(f"setting of {method},", name, known)
+    laws = METHODS[method](**settings).fit(contributions)
+    if on_failure == "raise":
+        _stop_at_failures(laws)
+    return laws
+
+
+def _stop_at_failures(laws: Laws) -> None:
+    """Raise an error that names the first points whose laws are not determined."""
+    failed = np.flatnonzero([FitStatus(member).is_failure for member in laws.status])
+    if len(failed):
+        raise FitError(
+            f"{len(failed):,} of {laws.n_points:,} points have no determined law, among them "
+            f"{some(laws.ids[failed].tolist())} ({laws.status[failed[0]]}): expected at least "
+            "three contributions at two sizes or more for every point. Collect more samples, or "
+            'fit with on_failure="mark" and read laws.status.'
+        )

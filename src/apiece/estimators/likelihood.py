@@ -1,0 +1,197 @@
+r"""The paper's estimator: Gaussian maximum likelihood with noise that shrinks with size.
+
+$$\Delta_i(k) \sim \mathcal{N}\left(\frac{c_i}{k^{\alpha_i}},
+  \frac{\sigma_i^2}{k^{\beta_i}}\right)$$
+
+Given $(\alpha, \beta)$ the best $c$ and $\sigma$ are known in closed form, which leaves two
+parameters a point. The reference implementation takes up to 1,000 Adam steps for one point after
+another; here a grid and a few Newton steps fit all points at once, from count, mean and sum of
+squares at each size, which are sufficient.
+
+Reference: Covert et al. (ICML 2024), section 3.1 and appendix "Likelihood-based scaling law
+estimator".
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from apiece._typing import AnyArray, FloatArray
+from apiece.errors import FitError
+from apiece.estimators._bins import Bins
+from apiece.estimators._common import (
+    all_zero,
+    attributes,
+    check,
+    exponents,
+    n_samples,
+    rescaled,
+)
+from apiece.estimators._profile import Samples, information, profile
+from apiece.estimators._search import newton, starts
+from apiece.laws import FitStatus, Laws, Power
+from apiece.laws.sizes import middle
+from apiece.laws.status import mark
+from apiece.records import Contributions, Moments
+
+ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told: signal over noise constant
+_BINS: Final = 24
+_EXACT: Final = 1e-20  # weighted residual sum of squares, relative to the total
+
+
+class _Block(NamedTuple):
+    """Fitted columns of a block of points."""
+
+    psi: FloatArray
+    theta: FloatArray
+    sigma: FloatArray
+    cov: FloatArray
+    status: AnyArray
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    r"""Maximum likelihood of a power law with power-law noise, from three contributions on.
+
+    $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation. The
+    covariance of $(\psi_\mathrm{ref}, \alpha)$ is the inverse of the Gauss-Newton information
+    $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ with
+    $s^2 = \hat\sigma^2 m / (m - 2)$ for $m$ contributions; nan where it is singular. ``sigma`` is
+    the maximum likelihood estimate.
+
+    Intervals are normal and take the noise law as known, so with few samples they are too narrow:
+    of 1,500 synthetic laws, 90 % intervals at the middle size held the truth for 81 % at 10
+    samples, 86 % at 30 and 89 % at 100.
+
+    Parameters
+    ----------
+    bound
+        Largest log alpha and log beta.
+    tolerance
+        A point is done when a Newton step promises less than this, in units of the log likelihood.
+    max_steps
+        Most Newton steps for one start.
+    block
+        Entries of a table of moments that are fitted at once; sets memory, not results.
+    """
+
+    bound: float = 2.0
+    tolerance: float = 1e-9
+    max_steps: int = 100
+    block: int = 200_000
+
+    def __post_init__(self) -> None:
+        if not (
+            -5 <= self.bound <= 3 and self.tolerance > 0 and min(self.max_steps, self.block) > 0
+        ):
+            raise FitError(
+                f"{self} cannot be used: expected -5 <= bound <= 3 (it is a logarithm), and "
+                "tolerance, max_steps and block above 0. Leave out what you need not change."
+            )
+
+    def fit(self, contributions: Contributions) -> Laws:
+        """Fit a power law and its noise for every point.
+
+        Returns
+        -------
+        Laws
+            Power laws with ``cov``; parameters are finite for every point with three contributions
+            or more. Where all of them are zero or at one size, alpha = 1 and beta = 2 are assumed.
+        """
+        check(contributions)
+        k_ref = middle(contributions.k_range)
+        bins = Bins.of(contributions.k, max_sizes=_BINS, n_bins=_BINS)
+        blocks = [
+            self._fit_block(moments, bins, k_ref) for _, moments in contributions.blocks(self.block)
+        ]
+        psi, theta, sigma, cov, status = (
+            np.concatenate([block[j] for block in blocks]) for j in range(5)
+        )
+        return Laws(
+            family=Power(),
+            params=Power().from_local(np.stack([psi, theta[:, 0]], axis=1), k_ref),
+            cov=cov,
+            sigma=sigma,
+            beta=theta[:, 1],
+            r2=np.full(len(psi), np.nan),
+            r2_variance=np.full(len(psi), np.nan),
+            n_samples=n_samples(contributions),
+            status=status,
+            ids=contributions.ids,
+            k_range=contributions.k_range,
+            attrs=attributes(contributions, "likelihood", asdict(self)),
+        )
+
+    def _fit_block(self, raw: Moments, bins: Bins, k_ref: float) -> _Block:
+        """Fit the points of one block; the easy cases first, then the search for the rest."""
+        upper = float(np.exp(self.bound))
+        exponent = exponents(raw)
+        moments = rescaled(raw, exponent)
+        samples = Samples.of(moments, k_ref)
+        too_few, is_zero = samples.total < 3, all_zero(raw)
+        one_size = (moments.n > 0).sum(axis=1) < 2
+
+        theta = np.tile(np.minimum(ASSUMED, upper), (len(raw), 1))
+        searched = np.flatnonzero(~(too_few | is_zero | one_size))
+        if len(searched):
+            theta[searched] = self._search(moments.block(searched), bins, k_ref, upper)
+
+        psi, q, left = np.zeros(len(raw)), np.zeros(len(raw)), np.zeros(len(raw))
+        usable = np.flatnonzero(~(too_few | is_zero))
+        at = profile(samples.take(usable), theta[usable])
+        psi[usable], q[usable], left[usable] = at.psi, at.q, at.q - _EXACT * at.q_total
+        cov = np.full((len(raw), 2, 2), np.nan)
+        cov[searched] = _covariance(
+            samples.take(searched), theta[searched], psi[searched], q[searched]
+        )
+        status = mark(
+            len(raw),
+            (FitStatus.TOO_FEW, too_few),
+            (FitStatus.ALL_ZERO, is_zero),
+            (FitStatus.ONE_SIZE, one_size),
+            (FitStatus.EXACT, left <= 0),
+            (FitStatus.AT_BOUND, np.asarray(((theta <= 0) | (theta >= upper)).any(axis=1))),
+        )
+        sigma = np.sqrt(q / np.maximum(samples.total, 1)) * k_ref ** (theta[:, 1] / 2)
+        for column in (psi, theta, sigma):
+            column[too_few] = np.nan
+        unit = np.ldexp(1.0, exponent)
+        with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
+            cov[:, 0, :] *= unit[:, None]
+            cov[:, :, 0] *= unit[:, None]
+        cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
+        return _Block(psi * unit, theta, sigma * unit, cov, status)
+
+    def _search(self, moments: Moments, bins: Bins, k_ref: float, upper: float) -> FloatArray:
+        """Find each point's best (alpha, beta), shape ``(n_points, 2)``."""
+        samples = rough = Samples.of(moments, k_ref)
+        if moments.k.shape[1] > len(bins):
+            rough = Samples.of(bins.merge(moments, own_k=True), k_ref)
+        rows, begin = starts(rough, upper, width=float(np.log(bins.k[-1] / bins.k[0])))
+        found, lowest = newton(
+            samples,
+            rows,
+            begin,
+            bound=upper,
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+        )
+        order = np.lexsort((lowest, rows))
+        is_first = np.append(True, rows[order][1:] != rows[order][:-1])
+        return np.asarray(found[order[is_first]])
+
+
+def _covariance(samples: Samples, theta: FloatArray, psi: FloatArray, q: FloatArray) -> FloatArray:
+    """Invert the information about (psi_ref, alpha), shape ``(n_rows, 2, 2)``; nan if singular."""
+    c, middle, spread = information(samples, theta)
+    s2 = q / (samples.total - 2)
+    cov = np.empty((len(psi), 2, 2))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # singular: nan below
+        cov[:, 0, 0] = s2 * (1 / c + middle**2 / spread)
+        cov[:, 0, 1] = cov[:, 1, 0] = s2 * middle / (spread * psi)
+        cov[:, 1, 1] = s2 / (spread * psi**2)
+    cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
+    return cov

@@ -1,0 +1,325 @@
+r"""`Laws`: for every point a curve $\psi_k$ over dataset sizes, its uncertainty and its history.
+
+Uncertainty is a covariance in the family's local coordinates $\theta$; for any quantity
+$g(\theta)$ that is linear in the curve, the delta method gives its variance
+
+$$\mathrm{Var}[g] \approx \nabla g^\top\,\mathrm{Cov}[\theta]\,\nabla g .$$
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._check import unknown_name
+from apiece._rng import RandomState, seed_from, stream
+from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.errors import DataError, PlanError
+from apiece.laws import _file, _summary
+from apiece.laws._build import NUMBERS, family_for, from_columns
+from apiece.laws._family import Family
+from apiece.laws._normal import quantile, roots, standard_error
+from apiece.laws.provenance import plain
+from apiece.laws.sizes import check_range, check_sizes, middle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENTRIES = 2_000_000  # of a gradient held at once by `functional`: 16 MB
+
+
+class Estimate(NamedTuple):
+    """A quantity of every point with its interval; each field has shape ``(n_points,)``."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    r"""The laws of ``n_points`` points, of one family with ``p`` parameters.
+
+    $$\mathbb{E}[\Delta_i(k)] = \psi_k(\text{params}_i), \qquad
+      \mathrm{Var}[\Delta_i(k)] = \sigma_i^2\,k^{-\beta_i}$$
+
+    Parameters
+    ----------
+    family
+        The family of curves, such as ``Power()``.
+    params
+        Parameters, shape ``(n_points, p)``; nan for a point without a law.
+    sigma, beta
+        Scale and decay of the noise, shape ``(n_points,)``; nan where not estimated.
+    r2, r2_variance
+        Share of the variation of each point's mean and variance over sizes that its law explains
+        (log space), shape ``(n_points,)``; nan where not defined.
+    n_samples
+        Number of contributions behind each law, shape ``(n_points,)``.
+    status
+        A `FitStatus` for each point, shape ``(n_points,)``.
+    ids
+        The points' names, shape ``(n_points,)``.
+    k_range
+        The smallest and the largest cardinality sampled.
+    cov
+        Covariances in local coordinates, shape ``(n_points, p, p)``; None, or nan for a point,
+        where unknown.
+    labels
+        The points' labels, shape ``(n_points,)``, or None.
+    attrs
+        Version, estimator and settings, seed, dataset fingerprint, creation time.
+    diagnostics
+        What the estimator found about the fit as a whole, such as ``overall_r2``.
+    """
+
+    family: Family
+    params: FloatArray
+    sigma: FloatArray
+    beta: FloatArray
+    r2: FloatArray
+    r2_variance: FloatArray
+    n_samples: IntArray
+    status: AnyArray
+    ids: AnyArray
+    k_range: tuple[int, int]
+    cov: FloatArray | None = None
+    labels: AnyArray | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, p = len(self.ids), len(self.family.parameters)
+        expected: dict[str, tuple[int, ...]] = {"params": (n, p), "cov": (n, p, p)}
+        for name in (*NUMBERS, "params", "cov", "n_samples", "status", "labels"):
+            column, shape = getattr(self, name), expected.get(name, (n,))
+            if column is not None and column.shape != shape:
+                raise DataError(
+                    f"{name} has shape {column.shape}: expected {shape}, for {n} points and the "
+                    f"parameters {', '.join(self.family.parameters)}. Pass columns that agree."
+                )
+        object.__setattr__(self, "k_range", check_range(self.k_range, "k_range"))
+        object.__setattr__(self, "attrs", plain(self.attrs, "attrs"))
+        object.__setattr__(self, "diagnostics", plain(self.diagnostics, "diagnostics"))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        c: npt.ArrayLike | None = None,
+        alpha: npt.ArrayLike | None = None,
+        family: str | Family = "power",
+        params: npt.ArrayLike | None = None,
+        k_range: tuple[int, int] = (100, 1000),
+        **columns: Any,
+    ) -> Self:
+        """Build laws from arrays: ``c`` and ``alpha``, or a ``family`` and its ``params``.
+
+        Parameters
+        ----------
+        c, alpha
+            Parameters of power laws, each of shape ``(n_points,)``.
+        family
+            ``"power"``, ``"series"`` (all three terms), or a family such as
+            ``Series(terms=(2, 4))``.
+        params
+            Parameters of the family, shape ``(n_points, p)``, instead of ``c`` and ``alpha``.
+        k_range
+            Sizes that the laws are about; they set ``k_ref`` and the default of ``value``.
+        **columns
+            Any other field of `Laws`; what is left out is unknown (nan), ids are positions, and
+            the status is ``OK``.
+
+        Examples
+        --------
+        >>> Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5]).mean(4)
+        array([ 0.125, -0.1  ])
+        """
+        chosen, matrix = family_for(family, params, c=c, alpha=alpha)
+        return cls(family=chosen, params=matrix, k_range=k_range, **from_columns(matrix, columns))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Laws: {self.headline()}>"
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are, with a law or without."""
+        return len(self.ids)
+
+    @property
+    def c(self) -> FloatArray:
+        """Signed scale of power laws, shape ``(n_points,)``."""
+        return self._parameter("c")
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Decay of power laws, shape ``(n_points,)``."""
+        return self._parameter("alpha")
+
+    def _parameter(self, name: str) -> FloatArray:
+        if name not in self.family.parameters:
+            raise unknown_name(
+                f"parameter of {self.family.name} laws,", name, self.family.parameters
+            )
+        return self.params[:, self.family.parameters.index(name)]
+
+    @property
+    def k_ref(self) -> float:
+        """The size at which local coordinates are anchored: the geometric mean of ``k_range``."""
+        return middle(self.k_range)
+
+    @property
+    def has_law(self) -> BoolArray:
+        """Which points have parameters, shape ``(n_points,)``."""
+        return np.asarray(np.isfinite(self.params).all(axis=1))
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """Names of the columns that are known for at least one point."""
+        columns = {name: getattr(self, name) for name in NUMBERS}
+        columns["cov"] = np.empty(0) if self.cov is None else self.cov
+        known = [name for name, column in columns.items() if np.isfinite(column).any()]
+        return (*self.family.parameters, *known)
+
+    def position(self, point: object) -> int:
+        """Return the row of the point with that id; an unknown id is told its nearest."""
+        names = self.ids.astype(str)
+        rows = np.flatnonzero(names == str(point))
+        if not len(rows):
+            raise unknown_name("point", point, names.tolist())
+        return int(rows[0])
+
+    def mean(self, k: npt.ArrayLike) -> FloatArray:
+        r"""Expected contribution of every point at cardinalities ``k``.
+
+        $$\mathbb{E}[\Delta_i(k)] = \psi_k(\text{params}_i)$$
+
+        which is $c_i\,k^{-\alpha_i}$ for power laws; an extrapolation outside ``self.k_range``.
+
+        Parameters
+        ----------
+        k
+            Cardinalities, a number or shape ``(n_k,)``, each at least 1.
+
+        Returns
+        -------
+        FloatArray
+            Shape ``(n_points, n_k)``, or ``(n_points,)`` for a number; in units of the utility.
+
+        Examples
+        --------
+        >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])
+        >>> laws.mean(np.array([1, 4]))
+        array([[ 0.5  ,  0.125],
+               [-0.2  , -0.1  ]])
+        """
+        sizes, is_number = check_sizes(k)
+        psi = self.family.mean(self.params, sizes)
+        return psi[:, 0] if is_number else psi
+
+    def stderr(self, k: npt.ArrayLike) -> FloatArray:
+        """Return the standard error of ``mean(k)``, in its shape; nan where ``cov`` is unknown."""
+        sizes, is_number = check_sizes(k)
+        shape = (self.n_points, len(sizes))
+        if self.cov is None:
+            error = np.full(shape, np.nan)
+        else:
+            gradient = self.family.gradient(self.params, sizes, self.k_ref)
+            error = standard_error(gradient, self.cov)
+        return error[:, 0] if is_number else error
+
+    def interval(self, k: npt.ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        r"""Return the interval ``(low, high)`` around ``mean(k)``, each in its shape.
+
+        Normal, by the delta method: $\psi_k \pm z\,\mathrm{se}(\psi_k)$ with $z$ the quantile of
+        ``level``; nan where ``cov`` is unknown. It covers the law's mean, not single contributions.
+        """
+        half = quantile(level) * self.stderr(k)
+        mean = self.mean(k)
+        return mean - half, mean + half
+
+    def functional(self, k: npt.ArrayLike, weights: npt.ArrayLike, level: float = 0.9) -> Estimate:
+        r"""Weighted sum of the curve over sizes, with its interval.
+
+        $$v_i = \sum_k w_k\,\psi_k(\text{params}_i), \qquad
+          \nabla v_i = \sum_k w_k \nabla\psi_k$$
+
+        so errors at different sizes are summed as what they are, one error of the parameters.
+
+        Parameters
+        ----------
+        k, weights
+            Cardinalities and their weights $w_k$, both of shape ``(n_k,)``.
+        level
+            Coverage of the interval.
+        """
+        sizes, _ = check_sizes(k)
+        w = np.broadcast_to(np.asarray(weights, dtype=np.float64), sizes.shape)
+        n, p = self.params.shape
+        value, gradient = np.zeros(n), np.zeros((n, p))
+        step = max(1, _ENTRIES // max(1, n * p))
+        for start in range(0, len(sizes), step):
+            part = slice(start, start + step)
+            value += self.family.mean(self.params, sizes[part]) @ w[part]
+            slope = self.family.gradient(self.params, sizes[part], self.k_ref)
+            gradient += np.einsum("nka,k->na", slope, w[part])
+        if self.cov is None:
+            half = np.full(n, np.nan)
+        else:
+            half = quantile(level) * standard_error(gradient[:, None, :], self.cov)[:, 0]
+        return Estimate(value, value - half, value + half)
+
+    def draws(self, n: int, *, random_state: RandomState = None) -> FloatArray:
+        """Draw parameters from their uncertainty, normal in local coordinates.
+
+        Returns
+        -------
+        FloatArray
+            Parameters, shape ``(n, n_points, p)``; nan for points whose ``cov`` is unknown.
+        """
+        if n < 1:
+            raise PlanError(f"n={n} draws: expected at least 1. Pass for example n=1000.")
+        rng = stream(seed_from(random_state))
+        local = self.family.to_local(self.params, self.k_ref)
+        noise = rng.standard_normal((n, *local.shape))
+        cov = np.full((*local.shape, local.shape[1]), np.nan) if self.cov is None else self.cov
+        spread = np.einsum("nab,snb->sna", roots(cov), noise)
+        return self.family.from_local(local + spread, self.k_ref)
+
+    def select(self, rows: npt.ArrayLike | slice) -> Laws:
+        """Return the laws of some points, by positions, mask or slice; diagnostics are left out."""
+        keep = rows if isinstance(rows, slice) else np.asarray(rows)
+        names = (*NUMBERS, "params", "cov", "n_samples", "status", "labels", "ids")
+        columns = {name: getattr(self, name) for name in names}
+        kept: dict[str, Any] = {
+            name: None if column is None else column[keep] for name, column in columns.items()
+        }
+        return replace(self, **kept, diagnostics={})
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each point, indexed by its id: parameters, noise, fit and status."""
+        return _summary.table(self)
+
+    def summary(self) -> str:
+        """Describe the laws in a few lines for people."""
+        return _summary.summary(self)
+
+    def headline(self) -> str:
+        """Describe the laws in one line."""
+        return _summary.headline(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the laws to one Parquet file, which appears whole or not at all."""
+        _file.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read laws that `save` wrote."""
+        return cls(**_file.load(path))

@@ -1,0 +1,66 @@
+"""The normal distribution, as far as intervals and draws need it."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+
+from apiece._typing import FloatArray
+from apiece.errors import PlanError
+
+
+def quantile(level: float) -> float:
+    """Return how many standard errors a two-sided normal interval of ``level`` reaches.
+
+    >>> round(quantile(0.9), 3)
+    1.645
+    """
+    if not 0 < level < 1:
+        raise PlanError(
+            f"level={level} is not a coverage: expected a number between 0 and 1. "
+            "Pass for example level=0.9."
+        )
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
+    r"""Propagate covariances through gradients: $\sqrt{g^\top C g}$, by the delta method.
+
+    Coordinates are brought to unit variance and gradients to unit size first, so that neither
+    extreme units nor a steep extrapolation leaves the range of numbers.
+
+    Parameters
+    ----------
+    gradient
+        Shape ``(n, m, p)``.
+    cov
+        Shape ``(n, p, p)``; nan gives nan.
+
+    Returns
+    -------
+    FloatArray
+        Shape ``(n, m)``.
+    """
+    sd = np.sqrt(np.einsum("naa->na", cov))
+    unit = np.where(sd > 0, sd, 1.0)
+    scaled = gradient * sd[:, None, :]
+    size = np.abs(scaled).max(axis=2)
+    direction = scaled / np.where(size > 0, size, 1.0)[:, :, None]
+    half = np.einsum("nma,nab->nmb", direction, cov / unit[:, :, None] / unit[:, None, :])
+    return np.asarray(size * np.sqrt(np.maximum(np.einsum("nmb,nmb->nm", half, direction), 0.0)))
+
+
+def roots(cov: FloatArray) -> FloatArray:
+    """Return matrix square roots ``R`` with ``R R' = cov``, nan where ``cov`` is, by eigenvectors.
+
+    Coordinates are brought to unit variance first: a scale of 1e-8 beside one of 1 is no problem.
+    """
+    is_known = np.asarray(np.isfinite(cov).all(axis=(1, 2)))[:, None, None]
+    known = np.where(is_known, cov, 0.0)
+    sd = np.sqrt(np.einsum("naa->na", known))
+    unit = np.where(sd > 0, sd, 1.0)
+    correlation = known / unit[:, :, None] / unit[:, None, :]
+    values, vectors = np.linalg.eigh(correlation)
+    root = unit[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.where(is_known, root, np.nan)

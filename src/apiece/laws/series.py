@@ -1,0 +1,82 @@
+r"""The series law, $\psi_k = \sum_j a_j k^{-j/2}$, that the theory of M-estimators suggests.
+
+A finite validation set gives a term in $1/k$; behind it come $k^{-3/2}$ and $k^{-2}$. The law is
+linear in its parameters, and a point may help at one size and hurt at another, which a power law
+cannot say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apiece._typing import FloatArray
+from apiece.errors import FitError
+
+TERMS = (2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Series:
+    r"""The series law, with one parameter ``a<j>`` for each term.
+
+    $$\psi_k = \sum_{j \in \text{terms}} a_j\,k^{-j/2}$$
+
+    Local coordinates are the parameters themselves.
+
+    Parameters
+    ----------
+    terms
+        The powers $j$ in use, in rising order, out of 2, 3 and 4.
+
+    Examples
+    --------
+    >>> Series(terms=(2, 4)).mean(np.array([[1.0, -2.0]]), np.array([1.0, 4.0]))
+    array([[-1.   ,  0.125]])
+    """
+
+    terms: tuple[int, ...] = TERMS
+
+    def __post_init__(self) -> None:
+        if not self.terms or list(self.terms) != sorted(set(self.terms) & set(TERMS)):
+            raise FitError(
+                f"terms={self.terms} is not a series law: expected some of 2, 3 and 4 in rising "
+                "order, the term j being k^(-j/2). Pass for example terms=(2, 4)."
+            )
+
+    @property
+    def name(self) -> str:
+        """The word for the family."""
+        return "series"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(f"a{j}" for j in self.terms)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the local coordinates: the parameters."""
+        return self.parameters
+
+    def basis(self, k: FloatArray) -> FloatArray:
+        """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
+        return np.power(k[:, None], -np.asarray(self.terms) / 2)
+
+    def mean(self, params: FloatArray, k: FloatArray) -> FloatArray:
+        """Evaluate the sum: ``(n, p)`` and ``(n_k,)`` give ``(n, n_k)``."""
+        return np.asarray(params @ self.basis(k).T)
+
+    def gradient(self, params: FloatArray, k: FloatArray, k_ref: float) -> FloatArray:
+        """Differentiate by the parameters: the terms, for every point, shape ``(n, n_k, p)``."""
+        basis = self.basis(k)
+        return np.broadcast_to(basis, (len(params), *basis.shape))
+
+    def to_local(self, params: FloatArray, k_ref: float) -> FloatArray:
+        """Return the parameters as they are."""
+        return params
+
+    def from_local(self, local: FloatArray, k_ref: float) -> FloatArray:
+        """Return the coordinates as they are."""
+        return local

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from apiece.errors import CardinalityError, DataError, FitError, PlanError, UnknownNameError
+from apiece.laws import FitStatus, Laws, Power, Series
+
+
+@pytest.fixture
+def laws():
+    """Three power laws with uncertainty, the last of them without a law."""
+    return Laws.from_arrays(
+        c=[0.5, -0.2, np.nan],
+        alpha=[1.0, 0.5, np.nan],
+        cov=[[[1e-8, 0.0], [0.0, 0.04]], [[4e-8, 1e-5], [1e-5, 0.01]], np.full((2, 2), np.nan)],
+        sigma=[1.0, 2.0, np.nan],
+        beta=[2.0, 2.5, np.nan],
+        n_samples=[100, 90, 2],
+        status=[FitStatus.OK, FitStatus.AT_BOUND, FitStatus.TOO_FEW],
+        ids=["a", "b", "c"],
+        labels=[0, 1, 1],
+        k_range=(100, 400),
+        attrs={"estimator": "likelihood"},
+        diagnostics={"overall_r2": 0.985},
+    )
+
+
+def test_means_follow_the_power_law_and_a_number_gives_one_value_a_point(laws):
+    assert_allclose(laws.mean([1, 4])[:2], [[0.5, 0.125], [-0.2, -0.1]])
+    assert_allclose(laws.mean(4)[:2], [0.125, -0.1])
+    assert laws.mean([4]).shape == (3, 1)
+    assert np.isnan(laws.mean(4)[2])
+
+
+def test_standard_errors_at_the_middle_size_are_those_of_the_height(laws):
+    assert laws.k_ref == 200.0
+    assert_allclose(laws.stderr(200)[:2], [1e-4, 2e-4], rtol=1e-12)
+
+
+def test_standard_errors_elsewhere_propagate_height_and_slope(laws):
+    k = 350.0
+    ratio = k / 200
+    gradient = np.array([ratio**-0.5, 0.2 * k**-0.5 * np.log(ratio)])
+    expected = np.sqrt(gradient @ np.array([[4e-8, 1e-5], [1e-5, 0.01]]) @ gradient)
+    assert_allclose(laws.stderr(k)[1], expected, rtol=1e-12)
+
+
+def test_intervals_are_symmetric_and_as_wide_as_the_level_asks(laws):
+    low, high = laws.interval([100, 200], level=0.95)
+    assert low.shape == (3, 2)
+    assert_allclose((low + high)[:2] / 2, laws.mean([100, 200])[:2])
+    assert_allclose((high - low)[:2] / 2, 1.959964 * laws.stderr([100, 200])[:2], rtol=1e-6)
+    assert np.isnan(low[2]).all()
+
+
+def test_laws_without_covariance_have_nan_intervals():
+    laws = Laws.from_arrays(c=[1.0], alpha=[1.0])
+    low, high = laws.interval(10)
+    assert np.isnan([low, high]).all()
+    assert np.isnan(laws.draws(2)).all()
+
+
+def test_a_functional_sums_gradients_before_it_propagates_errors(laws):
+    k, weights = np.array([100.0, 200.0, 400.0]), np.array([0.5, -1.0, 2.0])
+    estimate = laws.functional(k, weights, level=0.9)
+    assert_allclose(estimate.value[:2], laws.mean(k)[:2] @ weights)
+    gradient = weights @ laws.family.gradient(laws.params[1:2], k, laws.k_ref)[0]
+    half = 1.6448536 * np.sqrt(gradient @ laws.cov[1] @ gradient)
+    assert_allclose(estimate.high[1] - estimate.value[1], half, rtol=1e-6)
+    assert np.isnan(estimate.value[2])
+
+
+def test_a_functional_of_many_sizes_is_the_same_in_chunks(monkeypatch, laws):
+    k, weights = np.arange(100.0, 400.0), np.linspace(0, 1, 300)
+    whole = laws.functional(k, weights)
+    monkeypatch.setattr("apiece.laws._laws._ENTRIES", 40)
+    for one, other in zip(whole, laws.functional(k, weights), strict=True):
+        assert_allclose(one, other, rtol=1e-12)
+
+
+def test_draws_have_the_mean_and_spread_of_the_uncertainty(laws):
+    draws = laws.draws(20_000, random_state=0)
+    assert draws.shape == (20_000, 3, 2)
+    local = Power().to_local(draws, laws.k_ref)
+    # Means of 20,000 draws have a standard error of sd / 141; accept four of them.
+    truth, sd = Power().to_local(laws.params, laws.k_ref), np.sqrt(laws.cov[:2, [0, 1], [0, 1]])
+    assert (np.abs(local.mean(axis=0) - truth)[:2] < 4 * sd / 141).all()
+    # Variances have a relative standard error of 1 %, the covariance one of 1.6 %.
+    assert_allclose(np.cov(local[:, 1].T), laws.cov[1], rtol=0.06)
+    assert_array_equal(draws, laws.draws(20_000, random_state=0))
+    assert np.isnan(draws[:, 2]).all()
+
+
+def test_series_laws_are_sums_of_terms_and_may_change_sign():
+    laws = Laws.from_arrays(family=Series(terms=(2, 4)), params=[[1.0, -100.0]])
+    assert_allclose(laws.mean([10, 100, 1000])[0], [-0.9, 0.0, 0.0009], atol=1e-15)
+    assert laws.family.parameters == ("a2", "a4")
+
+
+def test_the_word_series_means_all_three_terms():
+    laws = Laws.from_arrays(family="series", params=[[1.0, 2.0, 3.0]], cov=[np.eye(3)])
+    assert_allclose(laws.stderr(4), np.sqrt(4**-2.0 + 4**-3.0 + 4**-4.0))
+    with pytest.raises(DataError, match=r"family=Series\(terms=\(2, 4\)\)"):
+        Laws.from_arrays(family="series", params=[[1.0, 2.0]])
+
+
+def test_series_laws_have_no_alpha_and_say_so():
+    laws = Laws.from_arrays(family="series", params=[[1.0, 2.0, 3.0]])
+    with pytest.raises(UnknownNameError, match="'alpha': expected one of a2, a3, a4"):
+        _ = laws.alpha
+
+
+def test_the_table_is_indexed_by_id_and_says_how_each_fit_went(laws):
+    table = laws.table()
+    assert isinstance(table, pd.DataFrame)
+    assert table.index.name == "point"
+    assert table.index.tolist() == ["a", "b", "c"]
+    columns = ["label", "c", "alpha", "sigma", "beta", "r2", "n_samples", "status"]
+    assert table.columns.tolist() == columns
+    assert table.loc["c", "status"] == "fewer than three contributions: no law"
+    assert table.loc["b", "alpha"] == 0.5
+
+
+def test_the_summary_counts_points_without_a_law(laws):
+    summary = laws.summary()
+    assert "3, of which 2 have a law" in summary
+    assert "1  fewer than three contributions: no law" in summary
+    assert "50 % helpful, 50 % harmful" in summary
+    assert "0.985" in summary
+    assert "by likelihood" in summary
+
+
+def test_the_headline_is_one_line(laws):
+    assert laws.headline() == (
+        "3 power laws by likelihood: 2 fitted, median alpha 0.75, "
+        "50 % helpful at 200 training points"
+    )
+    assert laws.headline() in repr(laws)
+
+
+def test_summaries_of_laws_without_any_fit_do_not_fail():
+    laws = Laws.from_arrays(c=[np.nan], alpha=[np.nan])
+    assert "0 have a law" in laws.summary()
+    assert laws.status.tolist() == [FitStatus.TOO_FEW]
+    assert "0 fitted" in laws.headline()
+
+
+def test_provides_lists_what_is_known(laws):
+    assert laws.provides == ("c", "alpha", "sigma", "beta", "cov")
+
+
+def test_select_keeps_the_columns_of_some_points_together(laws):
+    for rows in ([1, 0], np.array([True, True, False]), slice(0, 2)):
+        some = laws.select(rows)
+        order = [laws.position(name) for name in some.ids]
+        assert_array_equal(some.params, laws.params[order])
+        assert_array_equal(some.cov, laws.cov[order])
+        assert_array_equal(some.labels, laws.labels[order])
+        assert some.k_range == laws.k_range
+        assert some.diagnostics == {}
+
+
+def test_an_unknown_point_is_told_its_nearest():
+    laws = Laws.from_arrays(c=[1.0, 2.0], alpha=[1.0, 1.0], ids=["apple", "pear"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'apple'"):
+        laws.position("aple")
+
+
+def test_integer_ids_are_found_by_their_text_as_a_command_line_gives_it():
+    laws = Laws.from_arrays(c=[1.0, 2.0], alpha=[1.0, 1.0], ids=[17, 18])
+    assert laws.position("18") == laws.position(18) == 1
+
+
+@pytest.mark.parametrize("k", [0, -5, [10, 0.5], np.nan, np.inf, [[1, 2]]])
+def test_sizes_below_one_are_refused(laws, k):
+    with pytest.raises(CardinalityError, match="expected"):
+        laws.mean(k)
+
+
+@pytest.mark.parametrize("level", [0, 1, 90, -0.1])
+def test_a_level_that_is_no_coverage_is_refused(laws, level):
+    with pytest.raises(PlanError, match=r"level=0\.9"):
+        laws.interval(10, level=level)
+
+
+def test_columns_that_do_not_agree_are_refused(laws):
+    with pytest.raises(DataError, match=r"cov has shape \(2, 2, 2\): expected \(3, 2, 2\)"):
+        Laws.from_arrays(c=[1, 2, 3], alpha=[1, 1, 1], cov=laws.cov[:2])
+    with pytest.raises(CardinalityError, match="k_range"):
+        Laws.from_arrays(c=[1], alpha=[1], k_range=(0, 5))
+    with pytest.raises(UnknownNameError, match="Did you mean 'sigma'"):
+        Laws.from_arrays(c=[1], alpha=[1], sigm=[1])
+    with pytest.raises(DataError, match="Pass one or the other"):
+        Laws.from_arrays(c=[1])
+    with pytest.raises(UnknownNameError, match="family"):
+        Laws.from_arrays(c=[1], alpha=[1], family="powr")
+
+
+@pytest.mark.parametrize("terms", [(), (1,), (4, 2), (2, 2), (2, 5)])
+def test_terms_outside_the_series_are_refused(terms):
+    with pytest.raises(FitError, match="rising"):
+        Series(terms=terms)
+
+
+def test_attributes_that_no_file_can_hold_are_refused_by_name():
+    with pytest.raises(DataError, match=r"attrs\.model"):
+        Laws.from_arrays(c=[1], alpha=[1], attrs={"model": object()})
+
+
+def test_every_status_is_a_sentence_that_loads_from_its_text():
+    for member in FitStatus:
+        assert FitStatus(str(member)) is member
+        assert len(str(member)) > 5
+    assert not FitStatus.TOO_FEW.has_law
+    assert FitStatus.ONE_SIZE.is_failure
+
+
+def test_importing_the_rooms_of_laws_loads_no_heavy_library():
+    rooms = "apiece.laws, apiece.estimators, apiece.synthetic"
+    uses = "apiece.valuation, apiece.selection, apiece.analysis"
+    heavy = "{'pandas', 'pyarrow', 'sklearn', 'scipy'}"
+    code = f"import sys, {rooms}, {uses}; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
