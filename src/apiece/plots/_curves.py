@@ -1,0 +1,123 @@
+r"""Curves of chosen points: expected contribution $\psi_k$ against cardinality $k$."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from apiece._typing import AnyArray, FloatArray
+from apiece.laws import Laws
+from apiece.plots._style import new_axes, size_axis, style
+from apiece.records import Contributions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The numbers behind the plot.
+
+    Parameters
+    ----------
+    ids
+        The points, shape ``(n,)``.
+    k
+        Cardinalities, shape ``(n_k,)``.
+    mean, low, high
+        Expected contributions and their intervals, each of shape ``(n, n_k)``.
+    is_sampled
+        Which cardinalities lie in the sampled range, shape ``(n_k,)``.
+    """
+
+    ids: AnyArray
+    k: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    is_sampled: AnyArray
+
+
+def curves(
+    laws: Laws, points: Sequence[object], *, until: int | None = None, level: float = 0.9
+) -> Curves:
+    """Compute the curves of some points, by id, up to cardinality ``until``."""
+    chosen = laws.select(np.array([laws.position(point) for point in points]))
+    k_min, k_max = laws.k_range
+    k = np.geomspace(k_min, max(until or k_max, k_max), 200)
+    k = np.unique(np.append(k, float(k_max)))
+    low, high = chosen.interval(k, level=level)
+    return Curves(chosen.ids, k, chosen.mean(k), low, high, k <= k_max)
+
+
+def binned_means(
+    contributions: Contributions, point: object, n_bins: int = 8
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return size, mean and standard error of one point's contributions in log-spaced bins."""
+    is_point = contributions.ids[contributions.point].astype(str) == str(point)
+    k, delta = contributions.k[is_point], contributions.delta[is_point]
+    edges = np.geomspace(k.min(), k.max() + 1, n_bins + 1)
+    bins = np.clip(np.searchsorted(edges, k, side="right") - 1, 0, n_bins - 1)
+    filled = [delta[bins == b] for b in range(n_bins)]
+    keep = [b for b in range(n_bins) if len(filled[b]) > 1]
+    size = np.array([np.exp(np.log(k[bins == b]).mean()) for b in keep])
+    mean = np.array([filled[b].mean() for b in keep])
+    error = np.array([filled[b].std(ddof=1) / np.sqrt(len(filled[b])) for b in keep])
+    return size, mean, error
+
+
+def plot_curves(
+    laws: Laws,
+    points: Sequence[object],
+    *,
+    contributions: Contributions | None = None,
+    until: int | None = None,
+    level: float = 0.9,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot what chosen points are expected to contribute at every cardinality.
+
+    Parameters
+    ----------
+    laws
+        Fitted laws.
+    points
+        Ids of the points.
+    contributions
+        Samples, shown as their means in bins of size with standard errors.
+    until
+        Draw beyond the sampled range up to this cardinality, dashed.
+    level
+        Coverage of the shaded interval.
+    ax
+        Axes to draw on; a new figure by default.
+    """
+    numbers = curves(laws, points, until=until, level=level)
+    with style():
+        ax = ax if ax is not None else new_axes()
+        for i, name in enumerate(numbers.ids):
+            inside = numbers.is_sampled
+            sign = "helps" if numbers.mean[i, -1] > 0 else "harms"
+            (line,) = ax.plot(numbers.k[inside], numbers.mean[i, inside], label=f"{name} ({sign})")
+            color = line.get_color()
+            outside = ~inside | (numbers.k == numbers.k[inside][-1])
+            ax.plot(numbers.k[outside], numbers.mean[i, outside], "--", color=color)
+            ax.fill_between(
+                numbers.k, numbers.low[i], numbers.high[i], color=color, alpha=0.15, linewidth=0
+            )
+            if contributions is not None:
+                size, mean, error = binned_means(contributions, name)
+                marker = "o" if sign == "helps" else "v"
+                ax.errorbar(size, mean, error, fmt=marker, color=color, markersize=4, linewidth=1)
+        size_axis(ax)
+        if (numbers.mean > 0).all():
+            ax.set_yscale("log")
+            ax.set_ylim(numbers.mean.min() / 4, numbers.mean.max() * 4)
+        else:
+            ax.axhline(0, color="0.5", linewidth=0.8)
+        ax.set_ylabel(f"contribution ({laws.attrs.get('metric', 'loss')})")
+        ax.legend(title=f"point, {level:.0%} interval")
+    return ax
