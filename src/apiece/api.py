@@ -1,0 +1,326 @@
+"""The verbs: collect contributions, fit laws, use them. The command line says the same words."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece import campaign, estimators, selection, valuation
+from apiece._progress import reporter
+from apiece._rng import RandomState, seed_from
+from apiece._typing import IntArray
+from apiece.data import Dataset
+from apiece.engine import Engine, Metric, choose_engine
+from apiece.errors import ApieceWarning, PlanError
+from apiece.laws import Laws
+from apiece.records import Contributions
+from apiece.sampling import Design, DrawnPlan, make_plan
+from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Run, open_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFAULT_METHOD = "likelihood"
+
+
+def collect(
+    dataset: Dataset,
+    *,
+    model: Any = "logistic",
+    sizes: Sequence[int] | None = None,
+    samples: int = 100,
+    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    design: str = "uniform",
+    n_sizes: int = 10,
+    engine: str = "auto",
+    points: npt.ArrayLike | None = None,
+    candidates: Any = None,
+    share: int | None = None,
+    random_state: RandomState = None,
+    n_jobs: int = 1,
+    to: str | Path | None = None,
+    progress: bool | None = None,
+) -> Run:
+    r"""Sample contributions of every point at many training-set sizes.
+
+    A contribution is $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$: by how much the loss $L$ on the
+    validation set falls when point $z$ joins a random training set $D$ of $k$ points.
+
+    Call it again with the same arguments to resume a run that was interrupted, or with more
+    ``samples`` to extend it.
+
+    Parameters
+    ----------
+    dataset
+        The pool that D is drawn from, the validation set, and any candidates.
+    model
+        A name (``logistic``, ``linear``, ``ridge``, ``mlp``, ``svm``, ``knn``, ``tree``,
+        ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
+    sizes
+        ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default up to half of
+        the pool, at most 1,000, and down to a tenth of that.
+    samples
+        Contributions that every valued point gets at least, over all sizes together.
+    metric
+        ``log_loss`` (default for classification), ``softmax_of_proba``, ``brier``, ``zero_one``,
+        ``squared_error`` (default for regression), ``absolute_error``, or a callable
+        ``(y_true, prediction) -> loss``.
+    design
+        ``uniform``, ``grid`` (``n_sizes`` sizes evenly spaced in log k) or ``log-uniform``.
+    n_sizes
+        How many sizes a grid over a range has.
+    engine
+        ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
+        every contribution.
+    points
+        Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
+    candidates
+        Points outside the pool to value too: ``(X, y)``, or a frame or file with the dataset's
+        columns.
+    share
+        How many points share one draw of D: None for all, 1 for the paper's design.
+    random_state
+        Seed. None draws one and writes it into the manifest; a resumed run keeps its own.
+    n_jobs
+        Worker processes, -1 for one per core. The answer does not depend on it.
+    to
+        Folder of the run; None keeps it in memory.
+    progress
+        True for a bar on standard error, False for silence, None for a bar on a terminal.
+
+    Returns
+    -------
+    Run
+        The stored contributions.
+
+    Raises
+    ------
+    PlanError
+        If the sizes, samples or points do not fit the data.
+    EngineError
+        If the model does not fit the data or metric, or some fits failed; the rest is stored.
+    StoreError
+        If ``to`` holds another run, or cannot be written.
+    """
+    if candidates is not None:
+        dataset = dataset.with_candidates(candidates)
+    chosen, reason = choose_engine(dataset, model=model, metric=metric, engine=engine)
+    wanted = Design.of(
+        default_sizes(dataset) if sizes is None else sizes,
+        name=design,
+        samples=samples,
+        n_sizes=n_sizes,
+        share=share,
+    )
+    valued = _positions(points, dataset)
+    folder = Path(to) if to is not None else None
+    if random_state is None and folder is not None and (folder / "manifest.json").exists():
+        seed = int(open_run(folder).manifest["seed"])
+    else:
+        seed = seed_from(random_state)
+    plan = make_plan(
+        wanted,
+        n_pool=dataset.n_pool,
+        points=valued,
+        seed=seed,
+        strata=dataset.y if dataset.is_classification else None,
+        class_names=None if dataset.classes is None else dataset.classes.tolist(),
+    )
+    manifest = _manifest(dataset, chosen, plan)
+    table = _point_table(dataset, plan)
+    store = (
+        MemoryStore(manifest, table)
+        if folder is None
+        else FolderStore.create(folder, manifest, table)
+    )
+    with reporter(progress) as hears:
+        low, high = wanted.k_min, wanted.k_max
+        hears.say(f"engine: {chosen.name} ({reason})")
+        hears.say(
+            f"plan: {plan.n_contributions:,} contributions of {len(valued):,} points from "
+            f"{len(plan):,} training sets of {low:,} to {high:,} points, seed {seed}"
+        )
+        campaign.collect(chosen, plan, store, n_jobs=n_jobs, reporter=hears)
+    run = Run(store)
+    _warn_of_weak_fits(run)
+    return run
+
+
+def fit(
+    run: Run | Contributions,
+    *,
+    method: str = DEFAULT_METHOD,
+    **settings: Any,
+) -> Laws:
+    r"""Fit one law per point, $\psi_k \approx c / k^\alpha$ with noise $\sigma^2 / k^\beta$.
+
+    Parameters
+    ----------
+    run
+        A run, or a table of contributions.
+    method
+        ``likelihood`` (the paper's maximum likelihood) or ``log_ols`` (a line through the log of
+        the mean at each size; wants many contributions a size).
+    **settings
+        Settings of the estimator, and ``on_failure="raise"`` to stop at a point without a law.
+
+    Returns
+    -------
+    Laws
+        Parameters with uncertainty, and a status for every point.
+    """
+    if isinstance(run, Run):
+        laws = estimators.fit(run.contributions(), method=method, **settings)
+        return replace(laws, labels=run.labels)
+    return estimators.fit(run, method=method, **settings)
+
+
+def value(
+    laws: Laws | Run,
+    *,
+    kind: str = "shapley",
+    sizes: tuple[int, int] | None = None,
+    level: float = 0.9,
+) -> pd.DataFrame:
+    r"""Value every point: its mean expected contribution over a range of sizes.
+
+    $$\frac{1}{k_{\max} - k_{\min} + 1} \sum_{k = k_{\min}}^{k_{\max}} \psi_k$$
+
+    Parameters
+    ----------
+    laws
+        Fitted laws, or a run to which they are fitted first.
+    kind
+        ``shapley``, the Distributional Shapley value.
+    sizes
+        ``(k_min, k_max)``, both included; by default the sampled range.
+    level
+        Coverage of the interval.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id: ``value``, ``low``, ``high``, in units of the loss; positive helps.
+    """
+    return valuation.value(_laws(laws), kind=kind, sizes=sizes, level=level)
+
+
+def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.DataFrame:
+    r"""Select the points with the largest expected contribution $\psi_k$ at the present size.
+
+    Parameters
+    ----------
+    laws
+        Fitted laws, or a run to which they are fitted first.
+    take
+        How many points.
+    at
+        The size $k$ of the training set they would join.
+    level
+        Coverage of the interval.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id, best first: ``rank``, ``value``, ``low``, ``high``.
+    """
+    return selection.select(_laws(laws), take=take, at=at, level=level)
+
+
+def default_sizes(dataset: Dataset) -> tuple[int, int]:
+    """Return the sizes used when none are given: up to half of the pool, at most 1,000."""
+    k_max = min(1000, dataset.n_pool // 2)
+    k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
+    return min(k_min, k_max), k_max
+
+
+def _laws(laws: Laws | Run) -> Laws:
+    return fit(laws) if isinstance(laws, Run) else laws
+
+
+def _positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
+    """Return the positions to value: the chosen pool points, then every candidate."""
+    n_pool = dataset.n_pool
+    outside = np.arange(n_pool, dataset.n_points)
+    if points is None:
+        return np.arange(dataset.n_points)
+    given = np.asarray(list(points) if isinstance(points, range) else points)
+    if given.size == 0:
+        return outside
+    if given.dtype == bool and given.shape == (n_pool,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise PlanError(
+            f"points is an array of {given.dtype} with shape {given.shape}: expected positions in "
+            "the pool, or a boolean for every point of it. Turn ids into positions with "
+            "dataset.positions(ids)."
+        )
+    bad = given[(given < 0) | (given >= n_pool)]
+    if len(bad):
+        raise PlanError(
+            f"points holds {int(bad[0])}: expected positions from 0 to {n_pool - 1}, one for each "
+            "point of the pool. Turn ids into positions with dataset.positions(ids)."
+        )
+    return np.concatenate([np.unique(given), outside])
+
+
+def _manifest(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
+    libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": dataset.describe(),
+        "points": {
+            "n_valued": len(plan.points),
+            "digest": hashlib.blake2b(
+                plan.points.astype("<i8").tobytes(), digest_size=8
+            ).hexdigest(),
+        },
+        "model": engine.model.describe(),
+        "metric": engine.metric.name,
+        "engine": {"name": engine.name, "is_exact": engine.is_exact},
+        "design": plan.design.describe(),
+        "samples": plan.design.samples,
+        "seed": plan.seed,
+        "n_contributions": plan.n_contributions,
+        "layout": Layout.of(plan, engine.rows_per_shard).describe(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in libraries},
+        },
+    }
+
+
+def _point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
+    import pandas as pd
+
+    positions = np.arange(dataset.n_points)
+    return pd.DataFrame(
+        {
+            "id": dataset.ids,
+            "label": dataset.labels(),
+            "role": np.where(positions < dataset.n_pool, "pool", "candidate"),
+            "valued": np.isin(positions, plan.points),
+        }
+    )
+
+
+def _warn_of_weak_fits(run: Run) -> None:
+    notes = run.progress().notes
+    if notes.get("unconverged"):
+        warnings.warn(
+            f"{notes['unconverged']:,} of {notes['fits']:,} fits stopped before convergence, which "
+            "adds noise to their contributions. Raise max_iter, or scale the features.",
+            ApieceWarning,
+            stacklevel=3,
+        )

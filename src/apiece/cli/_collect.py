@@ -1,0 +1,177 @@
+"""``apiece collect``: from a file of data to stored contributions."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from apiece.cli._common import Sizes, common, emit, note
+from apiece.engine import ENGINES, METRICS, MODELS
+from apiece.sampling import DESIGNS
+
+_EXAMPLE = """
+\b
+Examples:
+  apiece collect reviews.csv --target label --text review --to runs/reviews
+  apiece collect houses.parquet --target price --model ridge --sizes 50:500 --to runs/houses
+  apiece collect reviews.csv --target label --candidates offer.csv --points none --to runs/offer
+
+\b
+Repeat the command to continue a run that was interrupted; raise --samples to extend one.
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="Folder of the run.")
+@click.option("--target", help="Column to predict (not for .npz).")
+@click.option("--model", default="logistic", show_default=True, help=f"One of {', '.join(MODELS)}.")
+@click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
+@click.option(
+    "--samples", default=100, show_default=True, help="Contributions for every point, at least."
+)
+@click.option("--metric", help=f"The loss: {', '.join(METRICS)}.")
+@click.option("--design", default="uniform", show_default=True, help=f"{', '.join(DESIGNS)}.")
+@click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
+@click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")
+@click.option("--candidates", type=click.Path(path_type=Path), help="File of points to value too.")
+@click.option("--share", type=int, help="Points that share one draw; 1 is the paper's design.")
+@click.option("--random-state", type=int, help="Seed; drawn and kept if left out.")
+@click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
+@click.option("--validation", help="A file, a count or a fraction to score on. A fifth by default.")
+@click.option("--text", multiple=True, help="Column of free text; may be repeated.")
+@click.option("--ids", help="Column that names the points.")
+@click.option("--drop", multiple=True, help="Column to leave out; may be repeated.")
+@click.option("--categorical", multiple=True, help="Numeric column to treat as categories.")
+@click.option("--impute", is_flag=True, help="Fill missing values from the pool.")
+@click.option("--raw", is_flag=True, help="Leave numeric columns as they are, not standardised.")
+@click.option("--kind", type=click.Choice(["classification", "regression"]), help="Override.")
+@common
+def collect(
+    data: Path,
+    to: Path,
+    sizes: tuple[int, ...] | None,
+    points: str | None,
+    candidates: Path | None,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Sample what every point of DATA contributes at many training-set sizes.
+
+    DATA is a .csv, .tsv, .parquet or .npz file. A contribution is by how much the loss on held-out
+    data falls when the point joins a random training set; positive means that it helps.
+    """
+    from apiece import api
+    from apiece.store import open_run
+
+    dataset = _read(data, options)
+    try:
+        run = api.collect(
+            dataset,
+            sizes=sizes,
+            points=_points(points, dataset.n_pool),
+            candidates=candidates,
+            n_jobs=jobs,
+            to=to,
+            progress=not quiet,
+            **{name: options[name] for name in _COLLECT_OPTIONS},
+        )
+    except KeyboardInterrupt:
+        stored = open_run(to).progress() if (to / "manifest.json").exists() else None
+        n_stored = stored.n_contributions if stored else 0
+        n_planned = stored.n_planned if stored else 0
+        note(
+            f"interrupted: {n_stored:,} of {n_planned:,} contributions are stored in {to}. "
+            f"Continue with:\n  {shlex.join(['apiece', *sys.argv[1:]])}",
+            quiet=quiet,
+        )
+        sys.exit(130)
+    progress = run.progress()
+    if as_json:
+        emit(
+            {
+                "run": str(to),
+                "is_complete": progress.is_complete,
+                "n_points": run.manifest["points"]["n_valued"],
+                "n_contributions": progress.n_contributions,
+                "engine": run.manifest["engine"],
+                "seed": run.manifest["seed"],
+                "notes": progress.notes,
+            }
+        )
+        return
+    click.echo(
+        f"{to}: {progress.n_contributions:,} contributions of "
+        f"{run.manifest['points']['n_valued']:,} points"
+    )
+    note(f"next: apiece fit {to}", quiet=quiet)
+
+
+_COLLECT_OPTIONS = (
+    "model",
+    "samples",
+    "metric",
+    "design",
+    "engine",
+    "share",
+    "random_state",
+)
+
+
+def _read(path: Path, options: dict[str, Any]) -> Any:
+    from apiece.data import Dataset
+
+    settings: dict[str, Any] = {
+        "validation": _validation(options["validation"]),
+        "kind": options["kind"],
+        "impute": options["impute"],
+        "standardize": not options["raw"],
+    }
+    if path.suffix.lower() != ".npz":
+        if options["target"] is None:
+            raise click.UsageError(
+                "--target is missing: expected the name of the column to predict."
+            )
+        settings |= {
+            "target": options["target"],
+            "text": list(options["text"]) or None,
+            "ids": options["ids"],
+            "drop": options["drop"],
+            "categorical": options["categorical"],
+        }
+    return Dataset.from_file(path, **settings)
+
+
+def _validation(words: str | None) -> Any:
+    if words is None:
+        return None
+    try:
+        return int(words)
+    except ValueError:
+        pass
+    try:
+        return float(words)
+    except ValueError:
+        return Path(words)
+
+
+def _points(words: str | None, n_pool: int) -> Any:
+    if words is None:
+        return None
+    if words == "none":
+        return []
+    try:
+        if ":" in words:
+            start, stop = words.split(":")
+            return range(int(start or 0), int(stop or n_pool))
+        return [int(word) for word in words.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{words!r} names no points: expected 0:100, 3,5,8 or none.", param_hint="--points"
+        ) from None

@@ -1,0 +1,138 @@
+"""``apiece demo``: everything once, on built-in data with something to find in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from apiece.cli._common import common, emit, note, records, show_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apiece.laws import Laws
+    from apiece.records import Contributions
+
+_SIZES = (30, 240)
+_SAMPLES = 50
+_FLIPPED = 0.1
+
+
+@click.command()
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder for the run, the laws and the figure.",
+)
+@click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
+@common
+def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
+    """Value 369 tumours, a tenth of them with a flipped label, and find those. About a minute.
+
+    The data is the Wisconsin breast cancer table that scikit-learn bundles. The demo collects
+    contributions, fits a law for every point, and shows which points help, which harm, how many of
+    the flipped labels are among the harmful ones, and two points of which one is worth more in
+    small datasets and the other in large ones.
+    """
+    from apiece import api
+    from apiece.analysis import crossings
+    from apiece.data import load_demo
+
+    dataset, flipped = load_demo(flipped=_FLIPPED, random_state=0)
+    note(
+        f"{dataset.n_pool} points, of which {len(flipped)} carry a flipped label; "
+        f"{len(dataset.y_val)} clean points to score on",
+        quiet=quiet,
+    )
+    run = api.collect(
+        dataset,
+        sizes=_SIZES,
+        samples=_SAMPLES,
+        random_state=0,
+        n_jobs=jobs,
+        to=to,
+        progress=not quiet,
+    )
+    laws = api.fit(run)
+    laws.save(to / "laws.parquet")
+
+    values = api.value(laws)
+    values.insert(0, "label", laws.labels)
+    values["flipped"] = np.isin(np.arange(len(values)), flipped)
+    ranked = values.sort_values("value")
+    worst = ranked.head(len(flipped))
+    helps = (laws.mean(laws.k_range) > 0).all(axis=1)
+    pair = crossings(laws.select(helps), most=1)
+    contributions = run.contributions()
+    figure = _draw(laws, values, pair, contributions, to / "demo.png", quiet)
+    if as_json:
+        emit(
+            {
+                "run": str(to),
+                "n_points": len(values),
+                "n_flipped": len(flipped),
+                "n_found": int(worst["flipped"].sum()),
+                "most_helpful": records(ranked.tail(5)[::-1]),
+                "most_harmful": records(ranked.head(5)),
+                "crossing": pair.to_dict("records"),
+                "figure": figure,
+            }
+        )
+        return
+    low, high = laws.k_range
+    click.echo(laws.summary())
+    click.echo()
+    show_table(ranked.tail(5)[::-1], title=f"most helpful (mean contribution, k = {low} to {high})")
+    click.echo()
+    show_table(ranked.head(5), title="most harmful")
+    click.echo()
+    click.echo(
+        f"flipped labels: {int(worst['flipped'].sum())} of the {len(flipped)} are among the "
+        f"{len(flipped)} most harmful points (at random: {len(flipped) ** 2 / len(values):.0f})"
+    )
+    for row in pair.itertuples(index=False):
+        click.echo(
+            f"crossing: point {row.first} is worth more than point {row.second} up to k = "
+            f"{row.at:.0f}, and less beyond"
+        )
+    click.echo(f"the run is in {to}: apiece show {to}")
+    if figure:
+        click.echo(f"open {figure}")
+
+
+def _draw(
+    laws: Laws,
+    values: pd.DataFrame,
+    pair: pd.DataFrame,
+    contributions: Contributions,
+    path: Path,
+    quiet: bool,
+) -> str | None:
+    """Draw the demo's figure, or say what is missing for it."""
+    from apiece import plots
+    from apiece._optional import optional
+    from apiece.errors import MissingExtraError
+
+    try:
+        figures: Any = optional("matplotlib.figure", extra="plots", purpose="Plots")
+    except MissingExtraError as error:
+        note(str(error), quiet=quiet)
+        return None
+    with plots.style():
+        figure = figures.Figure(figsize=(10, 4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        ids = [] if pair.empty else [pair["first"].iloc[0], pair["second"].iloc[0]]
+        if ids:
+            plots.plot_curves(
+                laws, ids, contributions=contributions, until=2 * laws.k_range[1], ax=left
+            )
+        left.set_title("Which point is worth more depends on the size")
+        plots.plot_found(values["value"], values["flipped"], ax=right)
+        right.set_title("Flipped labels are found among the harmful points")
+        figure.savefig(path)
+    return str(path)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+import apiece
+from apiece import campaign
+from apiece._progress import Silent
+from apiece.errors import EngineError, StoreError
+
+COLUMNS = ("task", "k", "point", "delta", "loss")
+SETTINGS = {"sizes": (6, 20), "samples": 6, "random_state": 3, "progress": False}
+
+
+def same(one, two):
+    a, b = one.contributions(), two.contributions()
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COLUMNS)
+
+
+class Moody(ClassifierMixin, BaseEstimator):
+    """Refuses training sets of certain sizes."""
+
+    def __init__(self, refuses=()):
+        self.refuses = refuses
+
+    def fit(self, X, y):
+        if len(y) in self.refuses:
+            raise RuntimeError("not today")
+        self.model_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)
+
+
+class Listener(Silent):
+    def __init__(self):
+        self.said, self.total, self.done = [], 0, 0
+
+    def start(self, total, done):
+        self.total, self.done = total, done
+
+    def advance(self, count):
+        self.done += count
+
+    def say(self, text):
+        self.said.append(text)
+
+
+@pytest.mark.parametrize("model", ["logistic", "forest"])
+def test_the_answer_does_not_depend_on_the_number_of_workers(blobs, tmp_path, model):
+    points = range(6) if model == "forest" else None
+    runs = [
+        apiece.collect(
+            blobs, model=model, points=points, n_jobs=n_jobs, to=tmp_path / str(n_jobs), **SETTINGS
+        )
+        for n_jobs in (1, 2)
+    ]
+    assert same(*runs)
+    assert runs[0].is_complete
+
+
+def test_memory_and_folder_hold_the_same(blobs, tmp_path):
+    stored = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    assert same(apiece.collect(blobs, **SETTINGS), stored)
+    assert same(apiece.open(tmp_path / "run"), stored)
+
+
+def test_every_point_has_its_samples_and_every_loss_its_task(blobs):
+    table = apiece.collect(blobs, **SETTINGS).contributions().table()
+    assert table.groupby("point").size().min() >= 6
+    assert table["point"].nunique() == 60
+    assert (table.groupby("task")["loss"].nunique() == 1).all()
+    assert np.isfinite(table["delta"]).all()
+
+
+def test_a_subset_of_points_gets_the_contributions_it_would_get_by_itself(blobs):
+    run = apiece.collect(blobs, points=[4, 7], **SETTINGS)
+    assert run.ids.tolist() == [4, 7]
+    assert run.contributions().n_points == 2
+
+
+def test_collecting_again_computes_nothing_more(blobs, tmp_path, monkeypatch):
+    first = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    before = first.contributions().delta
+
+    def never(*_):
+        raise AssertionError("nothing is left to compute")
+
+    monkeypatch.setattr(campaign, "compute", never)
+    again = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    assert np.array_equal(again.contributions().delta, before)
+
+
+def test_a_run_without_a_seed_keeps_the_one_it_drew(blobs, tmp_path):
+    settings = {**SETTINGS, "random_state": None}
+    first = apiece.collect(blobs, to=tmp_path / "run", **settings)
+    seed = first.manifest["seed"]
+    again = apiece.collect(blobs, to=tmp_path / "run", **settings)
+    assert again.manifest["seed"] == seed
+    assert same(apiece.collect(blobs, **{**SETTINGS, "random_state": seed}), first)
+
+
+def test_more_samples_extend_a_run_to_what_it_would_have_been(blobs, tmp_path):
+    apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    longer = {**SETTINGS, "samples": 11}
+    extended = apiece.collect(blobs, to=tmp_path / "run", **longer)
+    assert extended.is_complete
+    assert same(extended, apiece.collect(blobs, **longer))
+
+
+@pytest.mark.parametrize("harm", ["truncate", "alter", "delete", "empty"])
+def test_a_harmed_shard_is_named_and_computed_anew(blobs, tmp_path, harm):
+    whole = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    before = whole.contributions()
+    victim = sorted((tmp_path / "run" / "shards").iterdir())[1]
+    data = victim.read_bytes()
+    if harm == "delete":
+        victim.unlink()
+    else:
+        altered = bytearray(data)
+        altered[60] ^= 0xFF
+        victim.write_bytes({"truncate": data[:100], "alter": bytes(altered), "empty": b""}[harm])
+        with pytest.raises(StoreError, match=victim.name):
+            apiece.open(tmp_path / "run").contributions()
+    engine, plan, store = parts(blobs, tmp_path / "run")
+    listener = Listener()
+    campaign.collect(engine, plan, store, reporter=listener)
+    if harm != "delete":
+        assert any(victim.name in text for text in listener.said)
+    assert victim.read_bytes() == data
+    assert np.array_equal(whole.contributions().delta, before.delta)
+
+
+def parts(dataset, path):
+    """The engine, plan and store of a stored run, as `collect` makes them."""
+    from apiece.engine import choose_engine
+    from apiece.sampling import Design, make_plan
+    from apiece.store import FolderStore
+
+    engine, _ = choose_engine(dataset)
+    design = Design.of(SETTINGS["sizes"], samples=SETTINGS["samples"])
+    plan = make_plan(
+        design,
+        n_pool=dataset.n_pool,
+        points=np.arange(dataset.n_points),
+        seed=SETTINGS["random_state"],
+        strata=dataset.y,
+    )
+    return engine, plan, FolderStore(path)
+
+
+def test_progress_adds_up_to_the_total(blobs, tmp_path):
+    apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    shards = sorted((tmp_path / "run" / "shards").iterdir())
+    for file in shards[::2]:
+        file.unlink()
+    listener = Listener()
+    engine, plan, store = parts(blobs, tmp_path / "run")
+    campaign.collect(engine, plan, store, reporter=listener)
+    assert listener.done == listener.total == plan.n_contributions
+
+
+def test_failed_tasks_are_named_and_the_rest_is_kept_and_mended_later(blobs, tmp_path):
+    settings = {**SETTINGS, "sizes": [6, 10, 15], "points": range(0, 60, 2)}
+    broken = Moody(refuses=(11,))
+    with pytest.raises(EngineError, match=r"tasks failed.*not today"):
+        apiece.collect(blobs, model=broken, to=tmp_path / "run", **settings)
+    run = apiece.open(tmp_path / "run")
+    assert not run.is_complete
+    assert set(run.contributions().k) == {6, 15}
+    assert run.progress().failed
+
+
+def test_a_model_that_always_fails_ends_the_campaign_early(blobs):
+    calls = []
+
+    def metric(y, p):
+        calls.append(1)
+        raise ZeroDivisionError("always")
+
+    with pytest.raises(EngineError, match="always"):
+        apiece.collect(
+            blobs,
+            metric=metric,
+            sizes=(6, 20),
+            samples=500,
+            share=1,
+            progress=False,
+            random_state=0,
+        )
+    assert len(calls) < 600
+
+
+def test_two_collectors_at_once_leave_one_whole_run(blobs, tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    alone = apiece.collect(blobs, **SETTINGS)
+    with ThreadPoolExecutor(3) as pool:
+        runs = [
+            pool.submit(apiece.collect, blobs, to=tmp_path / "run", **SETTINGS) for _ in range(3)
+        ]
+        for run in runs:
+            assert same(run.result(), alone)
+
+
+def test_candidates_are_valued_beside_the_pool_or_alone(blobs):
+    X, y = blobs.X_val[:5], blobs.y_val[:5]
+    both = apiece.collect(blobs, candidates=(X, y), **SETTINGS)
+    assert both.contributions().n_points == 65
+    alone = apiece.collect(blobs, candidates=(X, y), points=[], **SETTINGS)
+    assert alone.contributions().n_points == 5
+    assert (alone.points["role"][alone.points["valued"]] == "candidate").all()
