@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from apiece.engine import choose_engine
+from apiece.testing import EngineContract
+
+
+class TestRefitLogistic(EngineContract):
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", engine="refit")[0]
+
+
+class TestRefitMulticlassTree(EngineContract):
+    n_classes = 3
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="tree", metric="brier", engine="refit")[0]
+
+
+class TestRefitRidge(EngineContract):
+    kind = "regression"
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="ridge", engine="refit")[0]
+
+
+class TestRefitSVM(EngineContract):
+    def make(self, dataset):
+        return choose_engine(dataset, model="svm", engine="refit")[0]
