@@ -26,3 +26,13 @@ class TestRefitRidge(EngineContract):
 class TestRefitSVM(EngineContract):
     def make(self, dataset):
         return choose_engine(dataset, model="svm", engine="refit")[0]
+
+
+class TestLogistic(EngineContract):
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", engine="logistic")[0]
+
+
+class TestLogisticUnderZeroOne(EngineContract):
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", metric="zero_one", engine="logistic")[0]

@@ -1,6 +1,7 @@
 """Engines: from a dataset and a task to the contribution of every point."""
 
 from apiece.engine._choose import ENGINES, Engine, choose_engine
+from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import METRICS, Metric, resolve_metric
 from apiece.engine._models import MODELS, CoupledFolds, Model, resolve_model
 from apiece.engine._refit import RefitEngine
@@ -11,6 +12,7 @@ __all__ = [
     "MODELS",
     "CoupledFolds",
     "Engine",
+    "LogisticEngine",
     "Metric",
     "Model",
     "RefitEngine",

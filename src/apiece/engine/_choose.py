@@ -7,12 +7,19 @@ from typing import Any, Protocol
 
 from apiece._check import one_of
 from apiece.data import Dataset
+from apiece.engine import _logistic
+from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import Metric, resolve_metric
 from apiece.engine._models import Model, resolve_model
 from apiece.engine._refit import RefitEngine
+from apiece.errors import ModelError
 from apiece.records import Outcome, Task
 
-ENGINES = ("auto", "refit")
+# Every fast engine, with the test that says whether it computes what refitting would.
+_FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]]] = {
+    "logistic": (LogisticEngine, _logistic.supports),
+}
+ENGINES = ("auto", "refit", *_FAST)
 
 
 class Engine(Protocol):
@@ -73,5 +80,22 @@ def choose_engine(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
     loss = resolve_metric(metric, kind=dataset.kind, has_proba=found.has_proba)
-    reason = "as asked" if engine == "refit" else f"no faster exact engine for {found.name}"
-    return RefitEngine(dataset, found, loss), reason
+    if loss.needs == "proba" and not found.has_proba:
+        raise ModelError(
+            f"{found.name} has no predict_proba, which metric {loss.name!r} needs: expected a "
+            "model that predicts probabilities. Pass another model, wrap it in "
+            "CalibratedClassifierCV, or use metric='zero_one' (--metric zero_one)."
+        )
+    if engine == "refit":
+        return RefitEngine(dataset, found, loss), "as asked"
+    for name, (build, supports) in _FAST.items():
+        obstacle = supports(dataset, found, loss)
+        if engine in ("auto", name) and obstacle is None:
+            reason = "as asked" if engine == name else f"exact and fast for {found.name}"
+            return build(dataset, found, loss), reason
+        if engine == name:
+            raise ModelError(
+                f"engine {name!r} cannot compute this run: {obstacle}. Expected a model it is made "
+                "for. Pass engine='auto' (--engine auto), which picks one that can."
+            )
+    return RefitEngine(dataset, found, loss), f"no faster exact engine for {found.name}"

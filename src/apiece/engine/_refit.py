@@ -16,7 +16,7 @@ from apiece._typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engine._metrics import Metric
 from apiece.engine._models import Model
-from apiece.errors import EngineError, ModelError
+from apiece.errors import EngineError
 from apiece.records import Outcome, Task
 
 
@@ -36,19 +36,11 @@ class RefitEngine:
 
     name: ClassVar[str] = "refit"
     is_exact: ClassVar[bool] = True
-    rows_per_shard: ClassVar[int] = 256
+    rows_per_shard: ClassVar[int] = 512
 
     dataset: Dataset
     model: Model
     metric: Metric
-
-    def __post_init__(self) -> None:
-        if self.metric.needs == "proba" and not self.model.has_proba:
-            raise ModelError(
-                f"{self.model.name} has no predict_proba, which metric {self.metric.name!r} needs: "
-                "expected a model that predicts probabilities. Pass another model, wrap it in "
-                "CalibratedClassifierCV, or use metric='zero_one' (--metric zero_one)."
-            )
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.

@@ -1,0 +1,391 @@
+r"""The base fit of penalised logistic regression, and how a joining point moves its optimum.
+
+scikit-learn minimises
+$F(\theta) = C \sum_{i \in D} \ell(m_i) + \tfrac12 \theta^\top \Lambda \theta$ with margins
+$m = X\theta$, where $X$ has a last column of ones and $\Lambda$ is the identity except
+for a zero at the intercept. At the optimum let $H = \nabla^2 F = LL^\top$, and measure changes of
+the parameters in coordinates in which $H$ is the identity: $u = L^\top \delta$, rows
+$A = X L^{-\top}$, and $b = L^{-1} x_z$ for the joining point. Stationarity at $\theta$ leaves
+
+$$\nabla F = u + C A^\top r(Au), \qquad r(\eta) = \sigma(m + \eta) - \sigma(m) - \sigma'(m)\,\eta,$$
+
+whose second term is of second order. With the joining point, the optimum solves
+
+$$u = t\,b - C A^\top r(Au), \qquad t = C\,(y_z - \sigma(m_z + b \cdot u)).$$
+
+All points of a block are solved together; arrays have one row for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from apiece._typing import AnyArray, BoolArray, FloatArray
+from apiece.engine._taylor import RADIUS, horner, sigmoid, sigmoid_series
+
+_FAST_STEPS = 12
+_FAST_TOLERANCE = 2e-7  # change of the margins in a step, relative; single precision allows 1e-7
+_NEWTON_STEPS = 80
+_TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
+
+
+@dataclass(frozen=True, eq=False)
+class BaseFit:
+    """The optimum on D, and what the solution for a joining point needs of it.
+
+    Parameters
+    ----------
+    theta
+        Parameters, shape ``(p,)``, the intercept last if there is one.
+    factor
+        Lower Cholesky factor ``L`` of the Hessian, shape ``(p, p)``.
+    margins
+        ``X theta`` on D, shape ``(k,)``.
+    rows
+        ``A = X L^-T``, shape ``(k, p)``.
+    C
+        Weight of the data against the penalty.
+    decrement
+        Newton decrement at the last step: the distance that was left, before it was taken.
+    """
+
+    theta: FloatArray
+    factor: FloatArray
+    margins: FloatArray
+    rows: FloatArray
+    C: float
+    decrement: float
+
+
+def fit_base(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> BaseFit | None:
+    """Minimise the objective on D by Newton's method; None if it does not converge.
+
+    Parameters
+    ----------
+    X
+        Rows with their last column of ones, if any, shape ``(k, p)``.
+    y
+        0 or 1, shape ``(k,)``.
+    penalty
+        Diagonal of the penalty, shape ``(p,)``.
+    C
+        Weight of the data.
+    """
+    theta, margins = np.zeros(X.shape[1]), np.zeros(len(X))
+    diagonal = np.diag_indices(X.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        p = sigmoid(margins)
+        weighted = X * np.sqrt(C * p * sigmoid(-margins))[:, None]
+        hessian = weighted.T @ weighted
+        hessian[diagonal] += penalty
+        gradient = C * (X.T @ (p - y)) + penalty * theta
+        try:
+            factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        half = solve_triangular(factor, gradient, lower=True, check_finite=False)
+        step = -solve_triangular(factor, half, lower=True, trans=1, check_finite=False)
+        decrement = float(np.sqrt(half @ half))
+        if not np.isfinite(decrement):
+            return None
+        change = X @ step
+        scale = 1.0
+        if decrement > 1e-3:
+            scale = _line_search(theta, step, margins, change, y, penalty, C, -(decrement**2))
+        theta = theta + scale * step
+        margins = margins + scale * change
+        if decrement < 1e-7 and scale == 1.0:
+            rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
+            return BaseFit(theta, factor, X @ theta, rows, C, decrement**2)
+    return None
+
+
+def _line_search(
+    theta: FloatArray,
+    step: FloatArray,
+    margins: FloatArray,
+    change: FloatArray,
+    y: FloatArray,
+    penalty: FloatArray,
+    C: float,
+    slope: float,
+) -> float:
+    """Halve the step until the objective has not risen past its minimum along it by much."""
+    scale = 1.0
+    for _ in range(50):
+        error = sigmoid(margins + scale * change) - y
+        now = C * (error @ change) + (penalty * (theta + scale * step)) @ step
+        if now <= -0.5 * slope:
+            return scale
+        scale *= 0.5
+    return scale
+
+
+class Joining:
+    """Solves for the change of parameters when points join D, one row for each point.
+
+    Parameters
+    ----------
+    base
+        The fit on D.
+    """
+
+    def __init__(self, base: BaseFit) -> None:
+        self.base = base
+        k, p = base.rows.shape
+        self._by_gram = k < 2 * p
+        self._series = sigmoid_series(base.margins)
+        self._series32 = [c.astype(np.float32) for c in self._series[2:]]
+        self._rows32 = base.rows.astype(np.float32)
+        self._gram32 = base.C * (self._rows32 @ self._rows32.T) if self._by_gram else None
+        self._gram: FloatArray | None = None
+
+    def solve(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return the changes of the parameters for points that join D one at a time.
+
+        Parameters
+        ----------
+        x, y
+            The points, shapes ``(n, p)`` and ``(n,)``; labels 0 or 1.
+
+        Returns
+        -------
+        tuple
+            Changes, shape ``(n, p)``; the relative length of the gradient that is left, shape
+            ``(n,)``; and which rows have converged, shape ``(n,)``.
+        """
+        base = self.base
+        b = solve_triangular(base.factor, x.T, lower=True, check_finite=False).T
+        beta = np.einsum("ij,ij->i", b, b)
+        margin = x @ base.theta
+        u, left = self._fast(b, beta, margin, y)
+        hard = np.flatnonzero(~(left <= _FAST_TOLERANCE))
+        if len(hard):
+            u[hard], left[hard] = self._newton(b[hard], beta[hard], margin[hard], y[hard])
+        delta = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
+        converged = np.isfinite(delta).all(axis=1) & (left <= 10 * _FAST_TOLERANCE)
+        return delta, left, converged
+
+    def _times_gram32(self, r: AnyArray) -> AnyArray:
+        if self._gram32 is not None:
+            return np.asarray(r @ self._gram32)
+        return np.asarray(np.float32(self.base.C) * ((r @ self._rows32) @ self._rows32.T))
+
+    def _fast(
+        self, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Iterate the optimality condition in single precision, with a secant step in between.
+
+        It converges where the joining point changes margins by less than the radius of the series;
+        the first-order part ``t b`` stays in double precision. Rows that fail have ``left`` = inf.
+        """
+        C = self.base.C
+        q_all = b.astype(np.float32) @ self._rows32.T
+        t_all = _proximal(margin, beta, y, C)
+        eta_all = q_all * t_all[:, None].astype(np.float32)
+        left = np.where(np.abs(eta_all).max(axis=1) < RADIUS, 0.0, np.inf)
+        active = np.flatnonzero(left == 0)
+        eta, q, t = eta_all[active], q_all[active], t_all[active]
+        old: tuple[AnyArray, AnyArray] | None = None
+        for _ in range(_FAST_STEPS):
+            if not len(active):
+                break
+            r = self._remainder(eta)
+            shift = C * _dot(q, r)
+            t = _proximal(margin[active] - shift, beta[active], y[active], C, start=t)
+            new = q * t[:, None].astype(np.float32)
+            new -= self._times_gram32(r)
+            f = new - eta
+            f2, size = _dot(f, f), _dot(new, new)
+            left[active] = np.sqrt(f2 / np.maximum(size, 1e-30))
+            is_lost = ~(np.abs(new).max(axis=1) < RADIUS)
+            left[active[is_lost]] = np.inf
+            stay = (left[active] > _FAST_TOLERANCE) & ~is_lost
+            eta_all[active], t_all[active] = new, t
+            eta = new
+            if old is not None:
+                step = f - old[0]
+                size = _dot(step, step)
+                gamma = np.where(size > 1e-4 * f2, _dot(step, f) / np.maximum(size, 1e-30), 0.0)
+                gamma = np.clip(gamma, -1.0, 1.0)
+                eta = new - gamma[:, None].astype(np.float32) * (new - old[1])
+                stay &= np.abs(eta).max(axis=1) < RADIUS
+                left[active[~stay & (left[active] > _FAST_TOLERANCE)]] = np.inf
+            old = (f, new)
+            if not stay.all():
+                active, eta, q, t = active[stay], eta[stay], q[stay], t[stay]
+                old = (f[stay], new[stay])
+        r = self._remainder(eta_all)
+        t = _proximal(margin - C * _dot(q_all, r), beta, y, C, start=t_all)
+        return b * t[:, None] - C * (r @ self._rows32), left
+
+    def _remainder(self, eta: AnyArray) -> AnyArray:
+        r = horner(self._series32, eta, np.empty_like(eta))
+        r *= eta
+        r *= eta
+        return r
+
+    def _newton(
+        self, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Newton's method with conjugate gradients, for rows whose margins change by a lot.
+
+        A change is kept as ``u = t b + A' a``, together with its images ``tau = b.u`` and
+        ``eta = A u``; then inner products, the objective along a line and the Hessian need one
+        product with the Gram matrix for each step, and vectors of length k.
+        """
+        C, rows = self.base.C, self.base.rows
+        m = self.base.margins
+        p0 = self._series[0]
+        s0 = self._series[1]
+        if self._gram is None and self._by_gram:
+            self._gram = rows @ rows.T
+        gram = self._gram
+
+        def times_gram(v: FloatArray) -> FloatArray:
+            return v @ gram if gram is not None else (v @ rows) @ rows.T
+
+        n = len(b)
+        q = b @ rows.T
+        t = _proximal(margin, beta, y, C)
+        a = np.zeros((n, len(m)))
+        tau, eta = t * beta, q * t[:, None]
+        u_out, left = np.zeros_like(b), np.full(n, np.inf)
+        active = np.arange(n)
+        for _ in range(_NEWTON_STEPS):
+            p = sigmoid(m + eta)
+            pz = sigmoid(margin + tau)
+            gt, ga = t + C * (pz - y), a + C * (p - p0 - s0 * eta)
+            g_eta = q * gt[:, None] + times_gram(ga)
+            g_tau = gt * beta + _dot(q, ga)
+            g2 = np.maximum(gt * g_tau + _dot(ga, g_eta), 0.0)
+            u2 = np.maximum(t * tau + _dot(a, eta), 0.0)
+            relative = np.sqrt(g2 / np.maximum(u2, 1e-300))
+            is_done = ~(relative > _TOLERANCE)
+            if is_done.any():
+                at = active[is_done]
+                u_out[at] = t[is_done, None] * b[is_done] + a[is_done] @ rows
+                left[at] = relative[is_done]
+                stay = ~is_done
+                if not stay.any():
+                    break
+                active = active[stay]
+                b, beta, margin, y, q = (v[stay] for v in (b, beta, margin, y, q))
+                t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, p, pz, relative = (
+                    v[stay] for v in (t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, p, pz, relative)
+                )
+            curvature = p * (1 - p) - s0
+            dt, da, d_tau, d_eta = _conjugate_gradients(
+                (gt, ga, g_tau, g_eta),
+                C * pz * (1 - pz),
+                C * curvature,
+                q,
+                beta,
+                times_gram,
+                stop=np.maximum(np.minimum(0.1, relative) ** 2 * g2, (0.1 * _TOLERANCE) ** 2 * u2),
+            )
+            ud, dd = t * d_tau + _dot(a, d_eta), dt * d_tau + _dot(da, d_eta)
+            first = gt * d_tau + _dot(ga, d_eta)
+
+            def slope(
+                s: FloatArray,
+                now: tuple[FloatArray, ...] = (eta, d_eta, margin + tau, d_tau, y, ud, dd),
+            ) -> FloatArray:
+                eta_, d_eta_, mz, d_tau_, y_, ud_, dd_ = now
+                e = eta_ + s[:, None] * d_eta_
+                r = sigmoid(m + e) - p0 - s0 * e
+                error = sigmoid(mz + s * d_tau_) - y_
+                return np.asarray(ud_ + s * dd_ + C * (_dot(r, d_eta_) + error * d_tau_))
+
+            s = _along(slope, first)[:, None]
+            t, tau = t + s[:, 0] * dt, tau + s[:, 0] * d_tau
+            a, eta = a + s * da, eta + s * d_eta
+        return u_out, left
+
+
+def _dot(a: AnyArray, b: AnyArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+def _proximal(
+    margin: FloatArray, beta: FloatArray, y: FloatArray, C: float, start: FloatArray | None = None
+) -> FloatArray:
+    r"""Solve $t = C (y - \sigma(\text{margin} + t \beta))$ for every row, by safeguarded Newton."""
+    low, high = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    t = np.zeros(len(y)) if start is None else start
+    for _ in range(100):
+        p = sigmoid(margin + t * beta)
+        h = t + C * (p - y)
+        low, high = np.where(h < 0, t, low), np.where(h > 0, t, high)
+        step = h / (1 + C * beta * p * (1 - p))
+        is_done = np.abs(step) <= 1e-15 * np.abs(t)
+        if is_done.all():
+            break
+        new = t - step
+        new = np.where((new <= low) | (new >= high), (low + high) / 2, new)
+        t = np.where(is_done, t, new)
+    return t
+
+
+def _conjugate_gradients(
+    gradient: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    weight: FloatArray,
+    curvature: FloatArray,
+    q: FloatArray,
+    beta: FloatArray,
+    times_gram: Callable[[FloatArray], FloatArray],
+    *,
+    stop: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Solve $(I + A^\top \mathrm{diag}(\text{curvature}) A + \text{weight}\,bb^\top) d = -g$.
+
+    Vectors are ``(t, a, tau, eta)`` as in `Joining._newton`; rows stop at their own residual.
+    """
+    rt, ra, r_tau, r_eta = (-part for part in gradient)
+    pt, pa, p_tau, p_eta = rt, ra, r_tau, r_eta
+    dt, da, d_tau, d_eta = (np.zeros_like(part) for part in gradient)
+    rr = rt * r_tau + _dot(ra, r_eta)
+    for _ in range(200):
+        mt, ma = pt + weight * p_tau, pa + curvature * p_eta
+        bend = mt * p_tau + _dot(ma, p_eta)
+        step = np.where((rr > stop) & (bend > 0), rr / np.maximum(bend, 1e-300), 0.0)
+        s = step[:, None]
+        dt, d_tau = dt + step * pt, d_tau + step * p_tau
+        da, d_eta = da + s * pa, d_eta + s * p_eta
+        rt, ra = rt - step * mt, ra - s * ma
+        r_eta = q * rt[:, None] + times_gram(ra)
+        r_tau = rt * beta + _dot(q, ra)
+        new = rt * r_tau + _dot(ra, r_eta)
+        if not ((new > stop) & (step > 0)).any():
+            break
+        ratio = np.where(step > 0, new / np.maximum(rr, 1e-300), 0.0)
+        w = ratio[:, None]
+        pt, p_tau = rt + ratio * pt, r_tau + ratio * p_tau
+        pa, p_eta = ra + w * pa, r_eta + w * p_eta
+        rr = new
+    return dt, da, d_tau, d_eta
+
+
+def _along(slope: Callable[[FloatArray], FloatArray], first: FloatArray) -> FloatArray:
+    """Find for every row a step at which the slope has fallen to a tenth, by regula falsi."""
+    low, high = np.zeros(len(first)), np.ones(len(first))
+    f_low, f_high = first, slope(high)
+    s, f = high, f_high
+    for _ in range(40):
+        is_bad = (f > 0.1 * np.abs(first)) | ((f < -0.9 * np.abs(first)) & (s < 1))
+        if not is_bad.any():
+            break
+        guess = low - f_low * (high - low) / np.where(f_high > f_low, f_high - f_low, np.inf)
+        width = high - low
+        guess = np.clip(guess, low + 0.05 * width, high - 0.05 * width)
+        s = np.where(is_bad, guess, s)
+        f = slope(s)
+        up = is_bad & (f > 0)
+        high, f_high = np.where(up, s, high), np.where(up, f, f_high)
+        down = is_bad & (f <= 0)
+        low, f_low = np.where(down, s, low), np.where(down, f, f_low)
+    return s

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from apiece import Dataset
+from apiece.engine import METRICS, LogisticEngine, Model
+from apiece.engine._logistic import converged
+from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
+from apiece.records import Task
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    d=st.integers(1, 30),
+    k=st.integers(4, 40),
+    log_c=st.floats(-4, 4),
+    log_scale=st.floats(-2, 2),
+    shift=st.floats(0, 20),
+    fit_intercept=st.booleans(),
+    metric=st.sampled_from(["log_loss", "brier", "softmax_of_proba"]),
+)
+def test_contributions_match_a_refit_on_any_data(
+    seed, d, k, log_c, log_scale, shift, fit_intercept, metric
+):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, size=(k + 30, d)) * 10**log_scale
+    y = (X[:, 0] * shift / 10**log_scale + rng.logistic(size=len(X)) > 0).astype(int)
+    y[:2] = y[-2:] = [0, 1]
+    dataset = Dataset.from_arrays(
+        X[: k + 6], y[: k + 6], X_val=X[k + 6 :], y_val=y[k + 6 :], kind="classification"
+    )
+    model = Model("logistic", LogisticRegression(C=10**log_c, fit_intercept=fit_intercept))
+    task = Task(0, np.arange(k), np.arange(k, k + 6), 0)
+    fast = LogisticEngine(dataset, model, METRICS[metric]).run(task)
+    refits = [
+        converged(model).estimator.fit(X[rows], y[rows])
+        for rows in ([*range(k)], *([*range(k), point] for point in task.points))
+    ]
+    losses = [
+        # scikit-learn's own probability of class 0 is 1 - p, which lacks digits at large margins
+        METRICS[metric].loss(dataset.y_val, np.stack([expit(-m), expit(m)], axis=1))
+        for m in (refit.decision_function(dataset.X_val) for refit in refits)
+    ]
+    delta = losses[0] - np.array(losses[1:])
+    scale = np.abs(delta).mean() + 1e-7 * losses[0]
+    assert_allclose(fast.delta, delta, rtol=0, atol=2e-5 * scale + 1e-12)
+
+
+@given(m=st.floats(-30, 30), eta=st.floats(-0.5, 0.5), y=st.integers(0, 1))
+def test_series_give_the_change_of_every_smooth_loss(m, eta, y):
+    powers = eta ** np.arange(9)
+    assert_allclose(
+        sigmoid_series(np.array([m]))[:, 0] @ powers, sigmoid(np.array([m + eta]))[0], atol=1e-6
+    )
+    for name in ("log_loss", "brier", "softmax_of_proba"):
+        series = loss_series(METRICS[name], np.array([m]), np.array([y]))
+        p = sigmoid(np.array([m, m + eta]))
+        q = sigmoid(-np.array([m, m + eta]))
+        before, after = (
+            METRICS[name].loss(np.array([y]), np.array([[q[i], p[i]]])) for i in (0, 1)
+        )
+        assert_allclose(series[:, 0] @ powers, after - before, atol=1e-6)
