@@ -1,12 +1,19 @@
-"""A first valuation: what 454 tumours are worth to a classifier, at every dataset size."""
+"""A first valuation: what 456 tumours are worth to a classifier, at every dataset size."""
+
+from sklearn.datasets import load_breast_cancer
 
 import apiece
-from sklearn.datasets import load_breast_cancer
 
 X, y = load_breast_cancer(return_X_y=True)
 dataset = apiece.Dataset.from_arrays(X, y, standardize=True)
 run = apiece.collect(
-    dataset, model="logistic", sizes=(40, 300), samples=50, random_state=0, n_jobs=-1, to="runs/tumours"
+    dataset,
+    model="logistic",
+    sizes=(40, 300),
+    samples=50,
+    random_state=0,
+    n_jobs=-1,
+    to="runs/tumours",
 )
 laws = apiece.fit(run)
 print(laws.summary())

@@ -20,7 +20,7 @@ From a table to the points worth having:
   apiece select  runs/reviews --at 1000 --take 20 -o picks.csv
 
 \b
-New here? `apiece demo` runs all of it on built-in data in about a minute.
+New here? `apiece demo` runs all of it on built-in data in seconds.
 """
 
 

@@ -58,10 +58,10 @@ class Layout:
 
     @classmethod
     def of(cls, plan: Plan, rows_per_shard: int) -> Layout:
-        """Choose units of at most about ``rows_per_shard`` contributions."""
+        """Choose units of about ``rows_per_shard`` contributions."""
         rows = max(1, plan.points_per_task)
         if rows > rows_per_shard:
-            return cls(len(plan), 1, -(-rows // rows_per_shard))
+            return cls(len(plan), 1, max(1, round(rows / rows_per_shard)))
         return cls(len(plan), rows_per_shard // rows, 1)
 
     def __len__(self) -> int:
