@@ -6,8 +6,12 @@ import errno
 import os
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from apiece.errors import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "Free some space"),
@@ -55,6 +59,17 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
     except OSError as error:
         raise cannot_write(path, error) from error
     return True
+
+
+def read_table(source: Any, **settings: Any) -> pa.Table:
+    """Read a Parquet file or buffer without pyarrow's thread pool.
+
+    Processes that had used the pool ended in ``std::terminate`` now and then (3 of 40, pyarrow 26)
+    when they left while its threads were still busy.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.read_table(source, use_threads=False, pre_buffer=False, **settings)
 
 
 def make_folder(path: Path) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from apiece._progress import Reporter, Silent
 from apiece.engine import Engine
 from apiece.errors import EngineError, StoreError
-from apiece.records import Plan, Task
+from apiece.records import Outcome, Plan, Task
 from apiece.store import Shard, Store, Unit, make_shard
 
 _HOPELESS = 20  # this many failed tasks without a single good one end a campaign
@@ -159,9 +159,11 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     for task in tasks:
         points = unit.slice_of(task.points)
         try:
-            outcome = engine.run(replace(task, points=points))
+            outcome = _run(engine, replace(task, points=points))
         except EngineError as error:
             failed[task.index] = str(error)
+            if len(failed) >= _HOPELESS and not rows:
+                break
             continue
         rows.append((task.index, task.cardinality, points, outcome.delta, outcome.loss))
         certificates.append(outcome.certificate)
@@ -175,3 +177,24 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
         notes=notes,
         failed=failed,
     )
+
+
+def _run(engine: Engine, task: Task) -> Outcome:
+    """Run one task; whatever goes wrong becomes an error that names it."""
+    where = f"task {task.index} (k={task.cardinality})"
+    keeps = "Every other task is kept"
+    try:
+        outcome = engine.run(task)
+    except EngineError:
+        raise
+    except Exception as error:  # whatever a user's model or metric raises
+        raise EngineError(
+            f"{engine.model.name} failed on {where}: {type(error).__name__}: {error}. "
+            f"{keeps}; mend the model, the metric or the sizes and collect again."
+        ) from error
+    if not (np.isfinite(outcome.loss) and np.isfinite(outcome.delta).all()):
+        raise EngineError(
+            f"{engine.metric.name} is not a finite number on {where}: expected one for each point. "
+            f"{keeps}; scale the features, or pass another model or metric."
+        )
+    return outcome

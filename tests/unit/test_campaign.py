@@ -11,7 +11,14 @@ from apiece._progress import Silent
 from apiece.errors import EngineError, StoreError
 
 COLUMNS = ("task", "k", "point", "delta", "loss")
-SETTINGS = {"sizes": (6, 20), "samples": 6, "random_state": 3, "progress": False}
+SETTINGS = {
+    "sizes": (6, 20),
+    "samples": 6,
+    "random_state": 3,
+    "progress": False,
+    "engine": "refit",
+    "share": 30,
+}
 
 
 def same(one, two):
@@ -144,8 +151,8 @@ def parts(dataset, path):
     from apiece.sampling import Design, make_plan
     from apiece.store import FolderStore
 
-    engine, _ = choose_engine(dataset)
-    design = Design.of(SETTINGS["sizes"], samples=SETTINGS["samples"])
+    engine, _ = choose_engine(dataset, engine="refit")
+    design = Design.of(SETTINGS["sizes"], samples=SETTINGS["samples"], share=SETTINGS["share"])
     plan = make_plan(
         design,
         n_pool=dataset.n_pool,
@@ -178,7 +185,8 @@ def test_failed_tasks_are_named_and_the_rest_is_kept_and_mended_later(blobs, tmp
     assert run.progress().failed
 
 
-def test_a_model_that_always_fails_ends_the_campaign_early(blobs):
+@pytest.mark.parametrize("engine", ["refit", "logistic"])
+def test_a_model_that_always_fails_ends_the_campaign_early(blobs, engine):
     calls = []
 
     def metric(y, p):
@@ -194,8 +202,16 @@ def test_a_model_that_always_fails_ends_the_campaign_early(blobs):
             share=1,
             progress=False,
             random_state=0,
+            engine=engine,
         )
-    assert len(calls) < 600
+    assert len(calls) < 100
+
+
+@pytest.mark.parametrize("engine", ["refit", "logistic"])
+def test_a_loss_that_is_not_a_number_is_never_stored(blobs, engine):
+    run = {**SETTINGS, "engine": engine, "metric": lambda y, p: float("nan")}
+    with pytest.raises(EngineError, match=r"task 0 \(k="):
+        apiece.collect(blobs, **run)
 
 
 def test_two_collectors_at_once_leave_one_whole_run(blobs, tmp_path):

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from apiece._check import nearest, some
+from apiece._files import read_table as parquet_table
 from apiece._typing import AnyArray
 from apiece.data._options import FilePath
 from apiece.errors import DataError
@@ -105,7 +106,7 @@ def read_parquet(path: FilePath) -> pd.DataFrame:
     """Read a Parquet file; an index that was saved with a name becomes a column."""
     file = existing(path)
     try:
-        frame = pd.read_parquet(file, engine="pyarrow")
+        frame: pd.DataFrame = parquet_table(file).to_pandas(use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"{str(file)!r} cannot be read as Parquet ({_first_line(error)}): expected a whole "

@@ -8,15 +8,14 @@ One row for each point: ``point``, ``label`` (if known), the parameters by name,
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from apiece._files import read_table, write_whole
 from apiece._typing import AnyArray, FloatArray
 from apiece.errors import StoreError
 from apiece.laws._build import NUMBERS, named_family
@@ -57,28 +56,14 @@ def save(laws: Laws, path: str | os.PathLike[str]) -> None:
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(meta)})
 
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(beside, "wb") as file:
-            pq.write_table(table, file, write_page_checksum=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except OSError as error:
-        raise StoreError(
-            f"laws cannot be written to {target} ({error.strerror or error}): expected a folder "
-            "that exists and may be written. Create it, or choose another path."
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, write_page_checksum=True)
+    write_whole(Path(path), bytes(sink.getvalue()))
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the fields of `Laws`; a missing, damaged or foreign file says so."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     source = Path(path)
     if not source.is_file():
@@ -88,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     try:
         with open(source, "rb") as file:
-            table = pq.read_table(file, page_checksum_verification=True)
+            table = read_table(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(
             f"{source} cannot be read ({str(error).splitlines()[0]}): expected a whole Parquet "

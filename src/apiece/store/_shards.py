@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apiece._files import read_table
 from apiece._typing import AnyArray
 from apiece.errors import StoreError
 
@@ -133,10 +134,9 @@ def decode(path: Path) -> Shard:
         If the file is truncated, altered, or not a shard of this schema.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        table = read_table(pa.BufferReader(path.read_bytes()))
         meta = json.loads((table.schema.metadata or {})[b"apiece"])
         columns = {name: _column(table, name) for name in _COLUMNS}
         digest = meta.pop("digest")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from apiece._files import make_folder, write_whole
+from apiece._files import make_folder, read_table, write_whole
 from apiece.errors import StoreError
 from apiece.store._layout import Layout
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
@@ -156,11 +156,10 @@ class FolderStore(_Described):
     @property
     def points(self) -> pd.DataFrame:
         """The points by position: ``id``, ``label``, ``role``, ``valued``."""
-        import pandas as pd
-
         file = self.path / "points.parquet"
         try:
-            return pd.read_parquet(file).set_index("position")
+            table: pd.DataFrame = read_table(file).to_pandas(use_threads=False)
+            return table.set_index("position")
         except Exception as error:  # whatever the reader of a broken file raises
             raise StoreError(
                 f"{file} cannot be read ({error}): expected the table of points that collect "
