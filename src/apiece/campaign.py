@@ -21,6 +21,7 @@ from functools import cache
 import numpy as np
 
 from apiece._progress import Reporter, Silent
+from apiece._typing import AnyArray
 from apiece.engine import Engine
 from apiece.errors import EngineError, StoreError
 from apiece.records import Outcome, Plan, Task
@@ -154,7 +155,9 @@ def _settle_in_worker() -> None:
 
 def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     """Run the tasks of one unit and return its shard; a failed task is recorded, not raised."""
-    rows, failed, certificates = [], {}, [float("nan")]
+    rows: list[tuple[int, int, AnyArray, AnyArray, float]] = []
+    failed: dict[int, str] = {}
+    certificates = [float("nan")]
     notes: dict[str, int] = {}
     for task in tasks:
         points = unit.slice_of(task.points)
