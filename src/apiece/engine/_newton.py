@@ -28,7 +28,7 @@ from apiece._typing import AnyArray, BoolArray, FloatArray
 from apiece.engine._taylor import RADIUS, horner, sigmoid, sigmoid_series
 
 _FAST_STEPS = 12
-_FAST_TOLERANCE = 2e-7  # change of the margins in a step, relative; single precision allows 1e-7
+_FAST_TOLERANCE = 1e-6  # change of the margins in a step, relative; what is left is far less
 _NEWTON_STEPS = 80
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
 
@@ -187,7 +187,7 @@ class Joining:
         q_all = b.astype(np.float32) @ self._rows32.T
         t_all = _proximal(margin, beta, y, C)
         eta_all = q_all * t_all[:, None].astype(np.float32)
-        left = np.where(np.abs(eta_all).max(axis=1) < RADIUS, 0.0, np.inf)
+        left = np.where(_within(eta_all, RADIUS), 0.0, np.inf)
         active = np.flatnonzero(left == 0)
         eta, q, t = eta_all[active], q_all[active], t_all[active]
         old: tuple[AnyArray, AnyArray] | None = None
@@ -202,7 +202,7 @@ class Joining:
             f = new - eta
             f2, size = _dot(f, f), _dot(new, new)
             left[active] = np.sqrt(f2 / np.maximum(size, 1e-30))
-            is_lost = ~(np.abs(new).max(axis=1) < RADIUS)
+            is_lost = ~_within(new, RADIUS, size)
             left[active[is_lost]] = np.inf
             stay = (left[active] > _FAST_TOLERANCE) & ~is_lost
             eta_all[active], t_all[active] = new, t
@@ -213,7 +213,7 @@ class Joining:
                 gamma = np.where(size > 1e-4 * f2, _dot(step, f) / np.maximum(size, 1e-30), 0.0)
                 gamma = np.clip(gamma, -1.0, 1.0)
                 eta = new - gamma[:, None].astype(np.float32) * (new - old[1])
-                stay &= np.abs(eta).max(axis=1) < RADIUS
+                stay &= _within(eta, RADIUS)
                 left[active[~stay & (left[active] > _FAST_TOLERANCE)]] = np.inf
             old = (f, new)
             if not stay.all():
@@ -311,6 +311,16 @@ def _dot(a: AnyArray, b: AnyArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
+def _within(x: AnyArray, radius: float, squares: FloatArray | None = None) -> BoolArray:
+    """Tell for which rows every entry is smaller than ``radius``; nan is not."""
+    is_short = (_dot(x, x) if squares is None else squares) < radius**2
+    long = np.flatnonzero(~is_short)
+    if len(long):
+        rows = x[long] if len(long) < len(x) else x
+        is_short[long] = (rows.max(axis=1) < radius) & (rows.min(axis=1) > -radius)
+    return np.asarray(is_short)
+
+
 def _proximal(
     margin: FloatArray, beta: FloatArray, y: FloatArray, C: float, start: FloatArray | None = None
 ) -> FloatArray:
@@ -322,12 +332,12 @@ def _proximal(
         h = t + C * (p - y)
         low, high = np.where(h < 0, t, low), np.where(h > 0, t, high)
         step = h / (1 + C * beta * p * (1 - p))
-        is_done = np.abs(step) <= 1e-15 * np.abs(t)
-        if is_done.all():
-            break
         new = t - step
-        new = np.where((new <= low) | (new >= high), (low + high) / 2, new)
-        t = np.where(is_done, t, new)
+        is_close = np.abs(step) <= 1e-9 * np.abs(new)  # and Newton squares what is left
+        outside = ~is_close & ((new <= low) | (new >= high))
+        t = np.where(outside, (low + high) / 2, new)
+        if is_close.all():
+            break
     return t
 
 

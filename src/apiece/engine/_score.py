@@ -40,8 +40,11 @@ def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
         Shape ``(n_models,)``.
     """
     if metric.name == "log_loss":
-        losses = np.logaddexp(0.0, np.where(y == 1, -margins, margins))
-        return np.asarray(np.minimum(losses, _LARGEST_LOG_LOSS).mean(axis=1))
+        signed = margins * np.where(y == 1, -1.0, 1.0)
+        losses = np.maximum(signed, 0.0)
+        np.abs(signed, out=signed)
+        losses += np.log1p(np.exp(np.negative(signed, out=signed), out=signed), out=signed)
+        return np.asarray(np.minimum(losses, _LARGEST_LOG_LOSS, out=losses).mean(axis=1))
     if metric.name == "zero_one":
         return np.asarray(((margins > 0) != (y == 1)).mean(axis=1))
     p = sigmoid(margins)
@@ -101,7 +104,7 @@ class MarginScore:
         terms = horner(self._rest, eta, np.empty_like(eta))
         terms *= eta
         fall = -(change @ self._first) - np.einsum("ij,ij->i", terms, eta)
-        far = np.flatnonzero(np.abs(eta).max(axis=1) >= RADIUS)
+        far = np.flatnonzero(~((eta.max(axis=1) < RADIUS) & (eta.min(axis=1) > -RADIUS)))
         if len(far):
             fall[far] = self._exact(change[far])
         return np.asarray(fall, dtype=np.float64)
