@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from apiece import Dataset
+
+settings.register_profile("apiece", deadline=None)  # times say nothing on a busy machine
+settings.load_profile("apiece")
 
 
 def make_blobs(n=60, n_val=40, d=3, n_classes=2, seed=0, shift=1.2):

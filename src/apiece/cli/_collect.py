@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -91,7 +92,8 @@ def collect(
             f"Continue with:\n  {shlex.join(['apiece', *sys.argv[1:]])}",
             quiet=quiet,
         )
-        sys.exit(130)
+        sys.stderr.flush()
+        os._exit(130)  # at once: what is stored is whole, and workers leave with their collector
     progress = run.progress()
     if as_json:
         emit(

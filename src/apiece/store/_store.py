@@ -226,8 +226,10 @@ def _is_ours(name: str) -> bool:
 
 
 def _encode_points(points: pd.DataFrame) -> bytes:
-    import io
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    buffer = io.BytesIO()
-    points.reset_index(names="position").to_parquet(buffer, index=False)
-    return buffer.getvalue()
+    flat = points.reset_index(names="position")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(flat, preserve_index=False, nthreads=1), sink)
+    return bytes(sink.getvalue())
