@@ -1,6 +1,8 @@
 """Engines: from a dataset and a task to the contribution of every point."""
 
 from apiece.engine._choose import ENGINES, Engine, choose_engine
+from apiece.engine._knn import KNNEngine
+from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import METRICS, Metric, resolve_metric
 from apiece.engine._models import MODELS, CoupledFolds, Model, resolve_model
@@ -12,6 +14,8 @@ __all__ = [
     "MODELS",
     "CoupledFolds",
     "Engine",
+    "KNNEngine",
+    "LinearEngine",
     "LogisticEngine",
     "Metric",
     "Model",

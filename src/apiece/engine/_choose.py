@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from apiece._check import one_of
 from apiece.data import Dataset
-from apiece.engine import _logistic
+from apiece.engine import _knn, _linear, _logistic
+from apiece.engine._knn import KNNEngine
+from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import Metric, resolve_metric
 from apiece.engine._models import Model, resolve_model
@@ -17,7 +19,9 @@ from apiece.records import Outcome, Task
 
 # Every fast engine, with the test that says whether it computes what refitting would.
 _FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]]] = {
+    "linear": (LinearEngine, _linear.supports),
     "logistic": (LogisticEngine, _logistic.supports),
+    "knn": (KNNEngine, _knn.supports),
 }
 ENGINES = ("auto", "refit", *_FAST)
 
