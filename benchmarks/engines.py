@@ -1,0 +1,201 @@
+"""How many times faster the exact engines are than refitting, and how exact they are.
+
+For each model and a few sizes k: one D, 1,000 points valued against it by the engine; the same D
+and some of the same points by two scikit-learn fits each with default settings, plus scoring on
+1,000 validation points, which is what a user would do instead. One process, one BLAS thread. The
+error is the largest difference from a fully converged refit, relative to the mean size of a
+contribution.
+
+    python benchmarks/engines.py --data DIR [--only higgs]
+
+DIR holds higgs.npz, imdb.npz and cifar10.npz, each with X and y (see docs/explanation/engines.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
+
+from apiece import Dataset
+from apiece.engine import Model, RefitEngine, choose_engine, resolve_metric
+from apiece.records import Task
+from apiece.sampling import log_spaced
+
+N_POOL, N_VALIDATION, N_POINTS = 3_000, 1_000, 1_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model on a dataset, and what it shall reach."""
+
+    name: str
+    data: str
+    model: Any  # what a user would fit, with scikit-learn's default settings
+    converged: dict[str, Any]  # settings that take it all the way
+    goal: int
+    aim: int
+    tolerance: float
+    metric: str = "log_loss"
+    standardize: bool = True
+    prepare: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] = lambda X, y: (X, y)
+    n_refits: int = 10
+
+
+LOGISTIC = {"solver": "newton-cholesky", "tol": 1e-13, "max_iter": 1_000}
+
+
+def mass_from_the_rest(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A regression with 28 features: a mass from the other columns and the label."""
+    return np.column_stack([np.delete(X, 21, axis=1), y]), X[:, 21]
+
+
+CASES = [
+    Case(
+        "ridge, 28 features",
+        "higgs",
+        Ridge(),
+        {},
+        1_000,
+        5_000,
+        1e-8,
+        metric="squared_error",
+        prepare=mass_from_the_rest,
+    ),
+    Case(
+        "5 nearest neighbours, 256 features",
+        "imdb",
+        KNeighborsClassifier(),
+        {},
+        1_000,
+        5_000,
+        1e-10,
+        standardize=False,
+    ),
+    Case("logistic, 28 features", "higgs", LogisticRegression(), LOGISTIC, 200, 500, 1e-5),
+    Case(
+        "logistic, 256 features as they are",
+        "imdb",
+        LogisticRegression(),
+        LOGISTIC,
+        100,
+        300,
+        1e-5,
+        standardize=False,
+    ),
+    Case(
+        "logistic, 256 features standardised",
+        "imdb",
+        LogisticRegression(),
+        LOGISTIC,
+        100,
+        300,
+        1e-5,
+    ),
+]
+
+
+def load(case: Case, folder: Path) -> Dataset:
+    with np.load(folder / f"{case.data}.npz") as arrays:
+        rows = slice(0, N_POOL + N_VALIDATION)
+        X, y = case.prepare(arrays["X"][rows].astype(np.float64), arrays["y"][rows])
+    return Dataset.from_arrays(
+        X[:N_POOL],
+        y[:N_POOL],
+        X_val=X[N_POOL:],
+        y_val=y[N_POOL:],
+        standardize=case.standardize,
+    )
+
+
+def seconds(work: Callable[[], object], at_least: float = 0.3) -> float:
+    """Time of one call, the best of several."""
+    times = []
+    while len(times) < 2 or sum(times) < at_least:
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def measure(case: Case, dataset: Dataset, k: int) -> dict[str, float]:
+    engine, _ = choose_engine(dataset, model=case.model, metric=case.metric)
+    if engine.name == "refit":
+        raise SystemExit(f"{case.name}: no fast engine was chosen")
+    order = np.random.default_rng(k).permutation(N_POOL)
+    task = Task(0, order[:k], np.sort(order[k : k + N_POINTS]), 0)
+    fast = seconds(lambda: engine.run(task)) / N_POINTS
+    outcome = engine.run(task)
+
+    metric = resolve_metric(case.metric, kind=dataset.kind, has_proba=engine.model.has_proba)
+    few = replace(task, points=task.points[:: N_POINTS // case.n_refits])
+    exact_model = Model("converged", clone(case.model).set_params(**case.converged))
+    exact = RefitEngine(dataset, exact_model, metric).run(few)
+    error = np.abs(outcome.delta[:: N_POINTS // case.n_refits] - exact.delta).max()
+
+    refit = RefitEngine(dataset, Model("default", case.model), metric)
+
+    def two_fits_each() -> None:
+        for point in few.points:
+            refit.run(replace(few, points=np.array([point])))
+
+    slow = seconds(two_fits_each) / len(few.points)
+    V, change = dataset.X_val, np.random.default_rng(0).normal(size=(dataset.n_features, N_POINTS))
+    return {
+        "fast": fast,
+        "slow": slow,
+        "error": error / np.abs(exact.delta).mean(),
+        "product": seconds(lambda: V @ change, 0.05) / N_POINTS,
+        "refits": outcome.notes.get("refits", 0),
+        "certificate": outcome.certificate,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder with the .npz files")
+    parser.add_argument("--only", default="", help="part of a case's name or dataset")
+    parser.add_argument("--sizes", type=int, default=4, help="how many sizes in 100..1000")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| model | k | engine, us | refits, ms | ratio | error | products | refitted |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with threadpool_limits(1):
+        for case in CASES:
+            if options.only not in case.name and options.only not in case.data:
+                continue
+            dataset = load(case, options.data)
+            rows = []
+            for k in log_spaced(100, 1000, options.sizes):
+                row = measure(case, dataset, k)
+                rows.append(row)
+                print(
+                    f"| {case.name} ({case.data}) | {k} | {1e6 * row['fast']:.1f} | "
+                    f"{1e3 * row['slow']:.2f} | {row['slow'] / row['fast']:.0f} | "
+                    f"{row['error']:.0e} | {row['fast'] / row['product']:.1f} | "
+                    f"{row['refits']:.0f} |",
+                    flush=True,
+                )
+            ratio = sum(row["slow"] for row in rows) / sum(row["fast"] for row in rows)
+            worst = max(row["error"] for row in rows)
+            is_met = ratio >= case.goal and worst <= case.tolerance
+            print(
+                f"| **{case.name} ({case.data})** | all | | | **{ratio:.0f}** (goal {case.goal}, "
+                f"aim {case.aim}) | {worst:.0e} (at most {case.tolerance:.0e}) | | "
+                f"{'met' if is_met else 'not met'} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
