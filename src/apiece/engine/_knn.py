@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -29,6 +29,7 @@ from scipy.spatial.distance import cdist
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engine import _metrics
+from apiece.engine._base import BaseEngine
 from apiece.engine._metrics import Metric
 from apiece.engine._models import Model
 from apiece.engine._refit import RefitEngine
@@ -75,31 +76,10 @@ def _order_of(estimator: Any) -> float | None:
     return _ORDERS.get(estimator.metric) if isinstance(estimator.metric, str) else None
 
 
-@dataclass(frozen=True, eq=False)
-class KNNEngine:
-    """Nearest neighbours: contributions of all points from one table of distances.
-
-    Parameters
-    ----------
-    dataset
-        The points and the validation set.
-    model
-        ``KNeighborsClassifier`` or ``KNeighborsRegressor``, with settings for which `supports`
-        returns None.
-    metric
-        The loss on the validation set.
-    """
+class KNNEngine(BaseEngine):
+    """Nearest neighbours: contributions of all points from one table of distances."""
 
     name: ClassVar[str] = "knn"
-    is_exact: ClassVar[bool] = True
-    rows_per_shard: ClassVar[int] = 50_000
-
-    dataset: Dataset
-    model: Model
-    metric: Metric
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("dataset", "model", "metric")}
 
     @cached_property
     def _space(self) -> _Space:

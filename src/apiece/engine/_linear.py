@@ -14,10 +14,11 @@ $$\Delta(z, D) = s_z\, \bigl(2\, e^\top \tilde V T w_z - s_z\, |R\, T w_z|^2\big
 
 in which no large numbers cancel; other metrics take the predictions of every $\theta_z$.
 
-Without a penalty, and with few points or collinear features, ``LinearRegression`` returns the
-shortest of all solutions. Greville's update of the pseudo-inverse does the same: a point that
-sticks out of the row space of $D$ by $u$ is interpolated, $\theta_z = \theta + u\,(y_z - \tilde
-x_z^\top \theta) / |u|^2$. ``LinearRegression`` also drops directions below a tolerance. Where one
+With few points or collinear features and a small penalty, $H$ is ill-conditioned or singular. Then
+the part $u$ of a point outside the row space of $D$ is kept apart, where $H u = \alpha u$. Without
+a penalty it is interpolated, $\theta_z = \theta + u\,(y_z - \tilde x_z^\top \theta) / |u|^2$. This
+is Greville's update of the pseudo-inverse, so the solution is the shortest of all, as
+``LinearRegression`` has it. ``LinearRegression`` also drops directions below a tolerance. Where one
 is neither clearly kept nor clearly dropped, or where rounding would show, the points concerned are
 refitted, and counted.
 """
@@ -34,6 +35,7 @@ from scipy.linalg import lapack
 
 from apiece._typing import BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
+from apiece.engine._base import BaseEngine
 from apiece.engine._metrics import Metric, absolute_error, squared_error
 from apiece.engine._models import Model
 from apiece.engine._refit import RefitEngine
@@ -43,10 +45,9 @@ _EPS: Final = float(np.finfo(np.float64).eps)
 _MOST_FEATURES: Final = 2_048  # a few square matrices of this size stay below 200 MB
 _BLOCK: Final = 1 << 17  # numbers in the largest array of a block of points: 1 MB, for the cache
 _REFITS: Final = 4_096  # points in one call of the refit engine, which copies their features
-_EASY: Final = 1e3  # conditions up to which one Cholesky factor is accurate to 1e-10
-_HARD: Final = 3e6  # conditions up to which a second one mends it
-_CUTOFF: Final = 1e-6  # relative singular value below which LinearRegression may drop a direction
-_NOTHING: Final = 1e-12  # what sticks out of the row space by less does so by rounding
+_CONDITION: Final = 1e3  # up to which a Cholesky factor is accurate to 1e-10
+_CUTOFF: Final = 1e-6  # relative singular value up to which LinearRegression may drop a direction
+_ROUNDING: Final = 64 * _EPS  # part of a point outside the row space that is none
 
 
 def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
@@ -78,30 +79,10 @@ def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class LinearEngine:
-    """Least squares and ridge: contributions of all points from one factorisation.
-
-    Parameters
-    ----------
-    dataset
-        The points and the validation set; a regression.
-    model
-        ``LinearRegression`` or ``Ridge``, with settings for which `supports` returns None.
-    metric
-        The loss on the validation set.
-    """
+class LinearEngine(BaseEngine):
+    """Least squares and ridge: contributions of all points from one factorisation."""
 
     name: ClassVar[str] = "linear"
-    is_exact: ClassVar[bool] = True
-    rows_per_shard: ClassVar[int] = 50_000
-
-    dataset: Dataset
-    model: Model
-    metric: Metric
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("dataset", "model", "metric")}
 
     @cached_property
     def _validation(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -193,14 +174,16 @@ class _Fit:
     basis
         $T$, shape ``(p, q)``; columns from ``n_inside`` on are orthonormal and span what is
         outside the row space of $D$.
+    alpha
+        The penalty.
     longest, shortest
         Bounds on the singular values of $D$ that are kept, from above and from below.
-    floor
-        What sticks out of the row space by less does so by rounding.
     cutoff
-        Relative singular value below which a refit may drop a direction; 0 with a penalty.
+        Relative singular value that must be exceeded; 0 if none is in doubt.
+    noise
+        What sticks out of a $D$ without any spread by less does so by rounding.
     error
-        Relative error of the fit, estimated from its last correction and the condition.
+        Relative error of the fit, estimated from its last correction or the condition.
     centre, y_centre
         Subtracted from features, shape ``(d,)``, and targets.
     """
@@ -208,10 +191,11 @@ class _Fit:
     theta: FloatArray
     basis: FloatArray
     n_inside: int
+    alpha: float
     longest: float
     shortest: float
-    floor: float
     cutoff: float
+    noise: float
     error: float
     centre: FloatArray
     y_centre: float = 0.0
@@ -226,24 +210,24 @@ class _Fit:
         rows = _augment(X, self.centre, len(self.theta))
         w = rows @ self.basis
         s = (y - self.y_centre) - rows @ self.theta
-        leverage = _squares(w[:, :r])
+        pull = 1.0 + _squares(w[:, :r])
         if not self.cutoff:
-            s /= 1.0 + leverage
+            s /= pull
             return w, s, np.ones(len(X), dtype=bool)
 
         length2 = _squares(rows[:, :d])
-        least2 = np.full(len(X), self.shortest**2 or np.inf)
-        is_out = np.zeros(len(X), dtype=bool)
+        least2 = np.full(len(X), self.shortest * self.shortest or np.inf)
         if r < w.shape[1]:
-            outside2 = _squares(w[:, r:])
-            is_out = outside2 > np.maximum(self.floor**2, (8 * _EPS) ** 2 * length2)
+            out2 = _squares(w[:, r:])
+            is_out = out2 > np.maximum(_ROUNDING**2 * length2, self.noise**2)
             # The smallest singular value with the new row, from below; the row counts k / (k + 1)
             # of its square, at least a half, because the mean moves too.
-            least2[is_out] = (0.5 / (1.0 / least2 + (1.0 + leverage) / outside2))[is_out]
-            w[:, r:] *= np.where(is_out, 1.0 / outside2, 0.0)[:, None]
-            w[is_out, :r] = 0.0
-        s /= np.where(is_out, 1.0, 1.0 + leverage)
-        return w, s, self.cutoff**2 * (self.longest**2 + length2) <= least2
+            least2[is_out] = (0.5 / (1.0 / least2 + pull / out2))[is_out]
+            w[~is_out, r:] = 0.0
+            w[is_out, :r] *= self.alpha
+            pull = np.where(is_out, self.alpha * pull + out2, pull)
+        s /= pull
+        return w, s, self.cutoff**2 * (self.longest * self.longest + length2) <= least2
 
     def seen_from(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``theta`` and ``basis`` for rows around another centre."""
@@ -266,11 +250,11 @@ def _fit(X: FloatArray, y: FloatArray, estimator: Any) -> _Fit | None:
     noise = 8.0 * _EPS * float(np.abs(centre).max())  # that a constant feature may show
     is_ridge = hasattr(estimator, "alpha")
     alpha = float(estimator.alpha) if is_ridge else 0.0
-    cutoff = 0.0 if alpha else max(_CUTOFF, 0.0 if is_ridge else getattr(estimator, "tol", 0.0))
+    cutoff = max(_CUTOFF, 0.0 if is_ridge else getattr(estimator, "tol", 0.0))
     fit = _solve_by_factor(X, y, alpha, cutoff, noise)
-    if fit is None and not alpha:
-        fit = _solve_by_singular_values(X, y, cutoff, noise)
-    if fit is None or (is_ridge and fit.n_inside < d):  # only LinearRegression has a rule for it
+    if fit is None:
+        fit = _solve_by_singular_values(X, y, alpha, cutoff, noise)
+    if fit is None or (is_ridge and not alpha and fit.n_inside < d):
         return None
     if estimator.fit_intercept:
         r, inner = fit.n_inside, fit.basis
@@ -294,41 +278,30 @@ def _solve_by_factor(
     longest = max(math.sqrt(gram.trace()), 1e9 * noise)
     gram.flat[:: d + 1] += alpha
     scale = np.sqrt(gram.diagonal())
-    basis = _inverse_root(gram / scale / scale[:, None])
-    if basis is None:
+    gram /= scale
+    gram /= scale[:, None]
+    root, failed = lapack.dpotrf(gram)
+    basis, singular = lapack.dtrtri(root)
+    condition2 = math.sqrt(_square(gram)) * _square(basis)
+    if failed or singular or not condition2 <= _CONDITION**2:
         return None
-    condition, n_steps = math.sqrt(d * _square(basis)), 2
-    error = _EPS * condition**2
     basis /= scale[:, None]
-    if condition > _EASY:  # the factor of rows that are orthonormal already loses no digits
-        turned = X @ basis
-        again = _inverse_root(turned.T @ turned + alpha * (basis.T @ basis))
-        if condition > _HARD or again is None:
-            return None
-        basis, error, n_steps = basis @ again, _EPS * condition, 3
     shortest = 1.0 / math.sqrt(_square(basis))
-    if not shortest > 2.0 * cutoff * longest:
+    if not alpha and shortest <= 2.0 * cutoff * longest:
         return None
     theta = np.zeros(d)
-    for _ in range(n_steps):  # solve, then correct
+    for _ in range(2):  # solve, then correct
         step = ((y - X @ theta) @ X - alpha * theta) @ basis
         theta += basis @ step
-    error = max(error, math.sqrt(_square(step) / (_square(y) or 1.0)))
-    return _Fit(theta, basis, d, longest, shortest, 0.0, cutoff, error, np.zeros(d))
-
-
-def _inverse_root(gram: FloatArray) -> FloatArray | None:
-    r"""Return the upper triangular $R^{-1}$ with $R^\top R$ = ``gram``, if it is definite."""
-    root, failed = lapack.dpotrf(gram)
-    inverse, is_singular = lapack.dtrtri(root)
-    is_good = not failed and not is_singular and np.isfinite(inverse).all()
-    return np.asarray(inverse) if is_good else None
+    error = max(_EPS * condition2, math.sqrt(_square(step) / (_square(y) or 1.0)))
+    in_doubt = 0.0 if alpha else cutoff
+    return _Fit(theta, basis, d, alpha, longest, shortest, in_doubt, noise, error, np.zeros(d))
 
 
 def _solve_by_singular_values(
-    X: FloatArray, y: FloatArray, cutoff: float, noise: float
+    X: FloatArray, y: FloatArray, alpha: float, cutoff: float, noise: float
 ) -> _Fit | None:
-    """Fit without a penalty; directions in which $D$ has no spread make up the outside."""
+    """Fit with the directions in which $D$ has no spread kept apart, as the outside."""
     k, d = X.shape
     try:
         left, spread, right = np.linalg.svd(X, full_matrices=k < d)
@@ -339,14 +312,15 @@ def _solve_by_singular_values(
     r = 0 if is_constant else int((spread > cutoff * longest).sum())
     shortest = float(spread[r - 1]) if r else 0.0
     dropped = float(spread[r:].max(initial=0.0))
-    if not is_constant and dropped > min(max(k, d) * _EPS * longest, _NOTHING * shortest):
+    if not is_constant and dropped > _EPS * min(max(k, d) * longest, 4e3 * shortest):
         return None
     basis = right.T.copy()
-    basis[:, :r] /= spread[:r]
-    theta = basis[:, :r] @ (y @ left[:, :r])
-    floor, error = (_NOTHING * shortest, _EPS * longest / shortest) if r else (noise, _EPS)
-    longest = max(longest, 1e9 * noise)
-    return _Fit(theta, basis, r, longest, shortest, floor, cutoff, error, np.zeros(d))
+    size = np.sqrt(spread[:r] ** 2 + alpha)
+    basis[:, :r] /= size
+    theta = basis[:, :r] @ (y @ left[:, :r] * spread[:r] / size)
+    error = _EPS * longest / shortest if r else _EPS
+    longest, noise = max(longest, 1e9 * noise), 0.0 if r else noise
+    return _Fit(theta, basis, r, alpha, longest, shortest, cutoff, noise, error, np.zeros(d))
 
 
 def _square(array: FloatArray) -> float:

@@ -7,7 +7,7 @@ instead of a fit from scratch for each of them. A point that does not converge i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from apiece._typing import AnyArray, FloatArray
 from apiece.data import Dataset
+from apiece.engine._base import BaseEngine
 from apiece.engine._metrics import Metric
 from apiece.engine._models import Model
 from apiece.engine._newton import Joining, fit_base
@@ -23,14 +24,16 @@ from apiece.engine._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 150_000  # of the largest array that a block of points makes: it stays in the cache
-_MOST_FEATURES = 5_000
+_MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 
 
 def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
     """Return None if the engine computes what refitting would, or the reason why not."""
-    return unsupported_setting(model) or (
-        "it is for two classes" if dataset.n_classes != 2 else None
-    )
+    if dataset.n_classes != 2:
+        return "it is for two classes"
+    if dataset.n_features > _MOST_FEATURES:
+        return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
+    return unsupported_setting(model)
 
 
 def unsupported_setting(model: Model) -> str | None:
@@ -66,27 +69,10 @@ def converged(model: Model) -> Model:
     return replace(model, estimator=estimator)
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticEngine:
-    """Contributions under binary logistic regression.
-
-    Parameters
-    ----------
-    dataset
-        The points and the validation set; two classes.
-    model
-        A `LogisticRegression` with an L2 penalty, with or without intercept.
-    metric
-        Any loss for classification.
-    """
+class LogisticEngine(BaseEngine):
+    """Contributions under binary logistic regression with an L2 penalty, for any loss."""
 
     name: ClassVar[str] = "logistic"
-    is_exact: ClassVar[bool] = True
-    rows_per_shard: ClassVar[int] = 50_000
-
-    dataset: Dataset
-    model: Model
-    metric: Metric
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task."""

@@ -7,40 +7,21 @@ $z$, with the same seed, and returns $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from apiece._typing import AnyArray, FloatArray
-from apiece.data import Dataset
-from apiece.engine._metrics import Metric
-from apiece.engine._models import Model
+from apiece.engine._base import BaseEngine
 from apiece.errors import EngineError
 from apiece.records import Outcome, Task
 
 
-@dataclass(frozen=True, eq=False)
-class RefitEngine:
-    """Trains any scikit-learn estimator with and without each point.
-
-    Parameters
-    ----------
-    dataset
-        The points and the validation set.
-    model
-        What is trained.
-    metric
-        The loss on the validation set.
-    """
+class RefitEngine(BaseEngine):
+    """Trains any scikit-learn estimator with and without each point."""
 
     name: ClassVar[str] = "refit"
-    is_exact: ClassVar[bool] = True
     rows_per_shard: ClassVar[int] = 512
-
-    dataset: Dataset
-    model: Model
-    metric: Metric
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
