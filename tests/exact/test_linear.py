@@ -281,11 +281,46 @@ def test_a_metric_that_fails_is_reported_with_task_and_point():
         engine_of(line, "linear", fussy).run(Task(3, np.arange(20), np.array([30]), seed=0))
 
 
-def test_numbers_that_overflow_are_left_to_a_refit():
+@pytest.mark.parametrize("model", ["linear", "ridge"])
+@pytest.mark.parametrize("k", [3, 30])
+def test_numbers_whose_squares_overflow_are_left_to_a_refit(model, k):
     X, y = random_rows()
     dataset = dataset_of(X * 1e200, y)
-    with pytest.raises(EngineError, match="task 0"):
-        engine_of(dataset, "ridge").run(Task(0, np.arange(30), np.array([40]), seed=0))
+    engine, task = engine_of(dataset, model), Task(0, np.arange(k), np.array([40]), seed=0)
+    try:
+        expected = RefitEngine(dataset, engine.model, engine.metric).run(task)
+    except EngineError:
+        with pytest.raises(EngineError, match="task 0"):
+            engine.run(task)
+    else:
+        assert_allclose(engine.run(task).delta, expected.delta)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize("k", [3, 30])
+def test_one_point_that_over_or_underflows_is_left_to_a_refit(scale, k):
+    X, y = random_rows()
+    X[:k] *= 0.0 if scale < 1 else 1.0
+    X[40] *= scale
+    dataset = dataset_of(X, y)
+    engine = engine_of(dataset, LinearRegression())
+    outcome = engine.run(Task(0, np.arange(k), np.array([41, 42]), seed=0))
+    assert outcome.notes["refits"] == 0
+    task = Task(0, np.arange(k), np.array([40]), seed=0)
+    try:
+        expected = RefitEngine(dataset, engine.model, engine.metric).run(task)
+    except EngineError:
+        with pytest.raises(EngineError, match="with point"):
+            engine.run(task)
+    else:
+        assert_allclose(engine.run(task).delta, expected.delta)
+
+
+def test_a_penalty_too_small_to_matter_leaves_duplicates_exact():
+    X, y = random_rows(n=40, d=3)
+    X[1:4] = X[0]
+    # the condition of the normal equations is 1e12
+    assert_equals_rational(X * [1.0, 1e5, 1e6], y, 1, 1.0, 1e-11)
 
 
 @pytest.mark.parametrize(

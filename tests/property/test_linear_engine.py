@@ -38,27 +38,29 @@ def problems(draw, *, most_decades):
 METRICS = st.sampled_from(["squared_error", "absolute_error"])
 
 
-def assert_equals_refit(problem, estimator, oracle, metric):
+def assert_equals_refit(problem, estimator, oracle, metric, doubt=1e-7):
     dataset, task = problem
     loss = resolve_metric(metric, kind="regression", has_proba=False)
     outcome = LinearEngine(dataset, Model("model", estimator), loss).run(task)
     expected = RefitEngine(dataset, Model("oracle", oracle), loss).run(task)
-    # a refit subtracts two losses, which costs 1e-16 of them; conditions cost up to 1e-7 of deltas
-    atol = 1e-7 * np.abs(expected.delta).mean() + 1e-11 * expected.loss
+    # a refit subtracts two losses, which costs some 1e-16 of them
+    atol = doubt * np.abs(expected.delta).mean() + 1e-11 * expected.loss
     assert_allclose(outcome.delta, expected.delta, rtol=0, atol=atol)
     assert_allclose(outcome.loss, expected.loss, rtol=1e-9)
 
 
 @settings(max_examples=120, deadline=None)
-@given(problems(most_decades=4), st.floats(-4, 4), st.booleans(), METRICS)
+@given(problems(most_decades=3), st.floats(-4, 4), st.booleans(), METRICS)
 def test_ridge_equals_a_refit(problem, exponent, has_intercept, metric):
     estimator = Ridge(alpha=10.0**exponent, fit_intercept=has_intercept)
-    # scikit-learn's default squares the condition, which costs it up to eight digits here
-    assert_equals_refit(problem, estimator, clone(estimator).set_params(solver="svd"), metric)
+    oracle = clone(estimator).set_params(solver="svd")  # more accurate than the default
+    # features that are rounded to 1e-16 move coefficients by this much where D leaves them open
+    doubt = 1e-9 + 1e-14 * np.square(problem[0].points_X).sum() / estimator.alpha
+    assert_equals_refit(problem, estimator, oracle, metric, doubt)
 
 
 @settings(max_examples=120, deadline=None)
-@given(problems(most_decades=1), st.booleans(), METRICS)
+@given(problems(most_decades=2), st.booleans(), METRICS)
 def test_least_squares_equals_a_refit(problem, has_intercept, metric):
     estimator = LinearRegression(fit_intercept=has_intercept)
     assert_equals_refit(problem, estimator, estimator, metric)

@@ -5,6 +5,7 @@ from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import METRICS, Metric, resolve_metric
+from apiece.engine._mlp import MLPEngine
 from apiece.engine._models import MODELS, CoupledFolds, Model, resolve_model
 from apiece.engine._refit import RefitEngine
 
@@ -17,6 +18,7 @@ __all__ = [
     "KNNEngine",
     "LinearEngine",
     "LogisticEngine",
+    "MLPEngine",
     "Metric",
     "Model",
     "RefitEngine",

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 from apiece._check import one_of
 from apiece.data import Dataset
-from apiece.engine import _knn, _linear, _logistic
+from apiece.engine import _knn, _linear, _logistic, _mlp
 from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
 from apiece.engine._metrics import Metric, resolve_metric
+from apiece.engine._mlp import MLPEngine
 from apiece.engine._models import Model, resolve_model
 from apiece.engine._refit import RefitEngine
 from apiece.errors import ModelError
@@ -22,6 +23,7 @@ _FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]
     "linear": (LinearEngine, _linear.supports),
     "logistic": (LogisticEngine, _logistic.supports),
     "knn": (KNNEngine, _knn.supports),
+    "mlp": (MLPEngine, _mlp.supports),
 }
 ENGINES = ("auto", "refit", *_FAST)
 

@@ -47,6 +47,7 @@ _BLOCK: Final = 1 << 17  # numbers in the largest array of a block of points: 1 
 _REFITS: Final = 4_096  # points in one call of the refit engine, which copies their features
 _CONDITION: Final = 1e3  # up to which a Cholesky factor is accurate to 1e-10
 _CUTOFF: Final = 1e-6  # relative singular value up to which LinearRegression may drop a direction
+_TINY: Final = 1e-250  # squares below have lost digits
 _ROUNDING: Final = 64 * _EPS  # part of a point outside the row space that is none
 
 
@@ -216,7 +217,7 @@ class _Fit:
             return w, s, np.ones(len(X), dtype=bool)
 
         length2 = _squares(rows[:, :d])
-        least2 = np.full(len(X), self.shortest * self.shortest or np.inf)
+        least2 = np.full(len(X), self.shortest**2 or np.inf)
         if r < w.shape[1]:
             out2 = _squares(w[:, r:])
             is_out = out2 > np.maximum(_ROUNDING**2 * length2, self.noise**2)
@@ -227,7 +228,8 @@ class _Fit:
             w[is_out, :r] *= self.alpha
             pull = np.where(is_out, self.alpha * pull + out2, pull)
         s /= pull
-        return w, s, self.cutoff**2 * (self.longest * self.longest + length2) <= least2
+        has_underflow = (length2 < _TINY) & rows[:, :d].any(axis=1)
+        return w, s, (self.cutoff**2 * (self.longest**2 + length2) <= least2) & ~has_underflow
 
     def seen_from(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``theta`` and ``basis`` for rows around another centre."""
@@ -308,6 +310,8 @@ def _solve_by_singular_values(
     except np.linalg.LinAlgError:
         return None
     longest = float(spread[0])
+    if longest and not _TINY < longest * longest < 1.0 / _TINY:
+        return None
     is_constant = longest <= noise * math.sqrt(k)
     r = 0 if is_constant else int((spread > cutoff * longest).sum())
     shortest = float(spread[r - 1]) if r else 0.0

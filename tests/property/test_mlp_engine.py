@@ -1,0 +1,89 @@
+"""Laws of the MLP engine for any small network and data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from apiece import Dataset
+from apiece.engine import RefitEngine, resolve_metric, resolve_model
+from apiece.engine._mlp import MLPEngine, supports
+from apiece.records import Task
+
+
+@st.composite
+def problems(draw):
+    """A tiny network, data of any scale, and a task: collinear, constant, duplicated, d > k."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_classes = draw(st.sampled_from([0, 2, 3]))
+    d, k = draw(st.integers(1, 12)), draw(st.integers(4, 20))
+    X = rng.normal(size=(k + 20, d)) * 10.0 ** draw(st.integers(-3, 3))
+    y = rng.normal(size=len(X)) if n_classes == 0 else np.arange(len(X)) % n_classes
+    match draw(st.sampled_from(["plain", "constant", "collinear", "duplicates"])):
+        case "constant":
+            X[:, 0] = 1.0
+        case "collinear":
+            X[:, -1] = X[:, 0]
+        case "duplicates":
+            X[k : k + 3] = X[:3]
+    options = {
+        "hidden_layer_sizes": draw(st.integers(1, 9)),
+        "activation": draw(st.sampled_from(["relu", "relu", "tanh", "logistic", "identity"])),
+        "alpha": draw(st.sampled_from([0.0, 1e-4, 0.01, 10.0])),
+        "learning_rate_init": draw(st.sampled_from([0.001, 0.01, 0.3])),
+        "max_iter": draw(st.integers(1, 12)),
+        "batch_size": 1000,
+        "n_iter_no_change": 1000,
+        "random_state": draw(st.sampled_from([None, 0, 5])),
+    }
+    dataset = Dataset.from_arrays(
+        X[: k + 10],
+        y[: k + 10],
+        X_val=X[k + 10 :],
+        y_val=y[k + 10 :],
+        kind="classification" if n_classes else "regression",
+    )
+    model = resolve_model(
+        (MLPClassifier if n_classes else MLPRegressor)(**options),
+        kind=dataset.kind,
+        n_features=d,
+        n_classes=n_classes,
+    )
+    metric = resolve_metric(None, kind=dataset.kind, has_proba=bool(n_classes))
+    points = np.arange(k, k + draw(st.integers(1, 10)))
+    return dataset, model, metric, Task(0, np.arange(k), points, draw(st.integers(0, 99)))
+
+
+# A dozen steps amplify rounding little; log losses are clipped at 36 and contributions can be as
+# small as rounding itself, so errors are also compared with the loss.
+def assert_close(delta, expected, loss):
+    scale = np.abs(expected).mean() + 1e-4 * abs(loss)
+    assert_allclose(delta, expected, rtol=0, atol=1e-7 * scale)
+
+
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_contributions_equal_those_of_a_refit(problem):
+    dataset, model, metric, task = problem
+    assert supports(dataset, model, metric) is None
+    outcome = MLPEngine(dataset, model, metric).run(task)
+    expected = RefitEngine(dataset, model, metric).run(task)
+    assert_close(outcome.delta, expected.delta, expected.loss)
+    assert_allclose(outcome.loss, expected.loss, rtol=1e-9)
+
+
+@given(problem=problems(), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_points_and_training_set_does_not_matter(problem, seed):
+    dataset, model, metric, task = problem
+    engine = MLPEngine(dataset, model, metric)
+    outcome = engine.run(task)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(task.points))
+    other = replace(task, subset=rng.permutation(task.subset), points=task.points[order])
+    assert_close(engine.run(other).delta, outcome.delta[order], outcome.loss)
