@@ -50,7 +50,9 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option("--categorical", multiple=True, help="Numeric column to treat as categories.")
 @click.option("--impute", is_flag=True, help="Fill missing values from the pool.")
 @click.option("--raw", is_flag=True, help="Leave numeric columns as they are, not standardised.")
-@click.option("--kind", type=click.Choice(["classification", "regression"]), help="If the target misleads.")
+@click.option(
+    "--kind", type=click.Choice(["classification", "regression"]), help="If the target misleads."
+)
 @common
 def collect(
     data: Path,

@@ -11,8 +11,9 @@ on the whole prediction, with these rows replaced.
 
 Squared Euclidean distances come from matrix products, with a bound on their rounding. Wherever two
 that are compared lie closer than it, both are computed again from differences, so neighbourhoods
-are those of exact comparisons. Among equal distances the point that is earlier in $D$ is nearer,
-and $z$ comes last; scikit-learn leaves open which it takes.
+are those of exact comparisons, and equal rows are at distance zero, which scikit-learn's brute
+force search blurs. Among equal distances the point that is earlier in $D$ is nearer, and $z$ comes
+last; scikit-learn leaves open which it takes.
 """
 
 from __future__ import annotations
@@ -128,17 +129,13 @@ class KNNEngine(BaseEngine):
         return Outcome(loss, delta, certificate, refitted.notes)
 
     def _table(self, around: _Around, base: AnyArray) -> FloatArray | None:
-        """Return the gain at every row when a class enters, shape ``(n, n_classes)``.
-
-        None if gains depend on more than the class, or classes are many.
-        """
-        n, n_classes = self.dataset.n_validation, self.dataset.n_classes
-        is_small = 0 < n * n_classes**2 <= _BLOCK
-        if around.is_weighted or not is_small or _row_loss(self.metric) is None:
+        """Return gains by row and class that enters, if they depend on no more and are few."""
+        shape = self.dataset.n_validation, self.dataset.n_classes
+        is_few = 0 < shape[0] * shape[1] ** 2 <= _BLOCK
+        if around.is_weighted or not is_few or _row_loss(self.metric) is None:
             return None
-        v, code = np.divmod(np.arange(n * n_classes), n_classes)
-        gain = self._gain(around, base, 0.0, (v, v, code, np.ones(len(v))))
-        return gain.reshape(n, n_classes)
+        v, code = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+        return self._gain(around, base, 0.0, (v, v, code, np.ones(len(v)))).reshape(shape)
 
     def _gain(
         self, around: _Around, base: AnyArray, loss: float, entries: tuple[AnyArray, ...]
@@ -356,20 +353,23 @@ def _squares(rows: FloatArray) -> FloatArray:
 
 def _row_loss(metric: Metric) -> Callable[[AnyArray, AnyArray], FloatArray] | None:
     """Return the loss of every row if the metric is a mean over rows, as built-in ones are."""
+    return next((of_rows for loss, of_rows in _ROW_LOSSES if loss is metric.loss), None)
 
-    def true(y: IntArray, proba: FloatArray) -> FloatArray:
-        return np.asarray(proba[np.arange(len(y)), y])
 
-    def brier(y: IntArray, proba: FloatArray) -> FloatArray:
-        whole = (proba**2).sum(axis=1) - 2.0 * true(y, proba) + 1.0
-        return np.asarray(0.5 * whole if proba.shape[1] == 2 else whole)
+def _true(y: IntArray, proba: FloatArray) -> FloatArray:
+    return np.asarray(proba[np.arange(len(y)), y])
 
-    known: tuple[tuple[object, Callable[[AnyArray, AnyArray], FloatArray]], ...] = (
-        (_metrics.log_loss, lambda y, p: -np.log(np.clip(true(y, p), _EPS, 1.0))),
-        (_metrics.softmax_of_proba, lambda y, p: np.log(np.exp(p).sum(axis=1)) - true(y, p)),
-        (_metrics.brier, brier),
-        (_metrics.zero_one, lambda y, label: (y != label).astype(np.float64)),
-        (_metrics.squared_error, lambda y, value: (y - value) ** 2),
-        (_metrics.absolute_error, lambda y, value: np.abs(y - value)),
-    )
-    return next((of_rows for loss, of_rows in known if loss is metric.loss), None)
+
+def _brier(y: IntArray, proba: FloatArray) -> FloatArray:
+    whole = np.square(proba).sum(axis=1) - 2.0 * _true(y, proba) + 1.0
+    return np.asarray(0.5 * whole if proba.shape[1] == 2 else whole)
+
+
+_ROW_LOSSES: Final[tuple[tuple[object, Callable[[AnyArray, AnyArray], FloatArray]], ...]] = (
+    (_metrics.log_loss, lambda y, p: -np.log(np.clip(_true(y, p), _EPS, 1.0))),
+    (_metrics.softmax_of_proba, lambda y, p: np.log(np.exp(p).sum(axis=1)) - _true(y, p)),
+    (_metrics.brier, _brier),
+    (_metrics.zero_one, lambda y, label: (y != label).astype(np.float64)),
+    (_metrics.squared_error, lambda y, value: np.square(y - value)),
+    (_metrics.absolute_error, lambda y, value: np.abs(y - value)),
+)
