@@ -52,11 +52,11 @@ def test_contributions_match_a_refit_on_any_data(
     assert_allclose(fast.delta, delta, rtol=0, atol=2e-5 * scale + 1e-12)
 
 
-@given(m=st.floats(-30, 30), eta=st.floats(-0.5, 0.5), y=st.integers(0, 1))
+@given(m=st.floats(-30, 30), eta=st.floats(-0.8, 0.8), y=st.integers(0, 1))
 def test_series_give_the_change_of_every_smooth_loss(m, eta, y):
-    powers = eta ** np.arange(9)
+    powers = eta ** np.arange(11)
     assert_allclose(
-        sigmoid_series(np.array([m]))[:, 0] @ powers, sigmoid(np.array([m + eta]))[0], atol=1e-6
+        sigmoid_series(np.array([m]))[:, 0] @ powers, sigmoid(np.array([m + eta]))[0], atol=3e-6
     )
     for name in ("log_loss", "brier", "softmax_of_proba"):
         series = loss_series(METRICS[name], np.array([m]), np.array([y]))
@@ -65,4 +65,4 @@ def test_series_give_the_change_of_every_smooth_loss(m, eta, y):
         before, after = (
             METRICS[name].loss(np.array([y]), np.array([[q[i], p[i]]])) for i in (0, 1)
         )
-        assert_allclose(series[:, 0] @ powers, after - before, atol=1e-6)
+        assert_allclose(series[:, 0] @ powers, after - before, atol=3e-6)

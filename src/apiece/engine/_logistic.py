@@ -23,7 +23,7 @@ from apiece.engine._refit import RefitEngine
 from apiece.engine._score import MarginScore
 from apiece.records import Outcome, Task
 
-_ENTRIES = 150_000  # of the largest array that a block of points makes: it stays in the cache
+_ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 
 
@@ -85,7 +85,7 @@ class LogisticEngine(BaseEngine):
         joining = Joining(base)
         delta = np.empty(len(task.points))
         worst, lost = base.decrement, list[int]()
-        step = max(16, _ENTRIES // max(len(y), len(self.dataset.y_val)))
+        step = max(16, _ENTRIES // len(y))
         for start in range(0, len(delta), step):
             block = slice(start, start + step)
             points = task.points[block]

@@ -19,6 +19,7 @@ from apiece._typing import AnyArray, FloatArray
 from apiece.engine._metrics import Metric
 from apiece.engine._taylor import RADIUS, horner, loss_series, sigmoid
 
+_ENTRIES = 300_000  # of the margins on the validation set that are held at once
 _LARGEST_LOG_LOSS = -float(np.log(np.finfo(np.float64).eps))  # probabilities are clipped there
 
 
@@ -98,6 +99,11 @@ class MarginScore:
         FloatArray
             By how much the loss falls, shape ``(n_models,)``.
         """
+        step = max(16, _ENTRIES // len(self._y))
+        blocks = [change[start : start + step] for start in range(0, len(change), step)]
+        return np.concatenate([self._block(block) for block in blocks])
+
+    def _block(self, change: FloatArray) -> FloatArray:
         if self._first is None or self._rest is None:
             return self._exact(change)
         eta = change.astype(np.float32) @ self._V32.T
