@@ -6,7 +6,10 @@ and some of the same points by two scikit-learn fits each with default settings,
 error is the largest difference from a fully converged refit, relative to the mean size of a
 contribution.
 
-    python benchmarks/engines.py --data DIR [--only higgs]
+    python benchmarks/engines.py --data DIR [--only higgs] [--first-order]
+
+With --first-order: how well influence functions agree with exact contributions, and how many times
+faster than the exact engine they are.
 
 DIR holds higgs.npz, imdb.npz and cifar10.npz, each with X and y (see docs/explanation/engines.md).
 """
@@ -161,19 +164,55 @@ def measure(case: Case, dataset: Dataset, k: int) -> dict[str, float]:
     }
 
 
+def agreement(case: Case, dataset: Dataset, k: int) -> dict[str, float]:
+    order = np.random.default_rng(k).permutation(N_POOL)
+    task = Task(0, order[:k], np.sort(order[k : k + N_POINTS]), 0)
+    engines = [
+        choose_engine(dataset, model=case.model, metric=case.metric, engine=name)[0]
+        for name in ("first-order", "auto")
+    ]
+    near, exact = (engine.run(task).delta for engine in engines)
+    ranks = [delta.argsort().argsort() for delta in (near, exact)]
+    first, second = (seconds(lambda engine=engine: engine.run(task)) for engine in engines)
+    return {
+        "pearson": float(np.corrcoef(near, exact)[0, 1]),
+        "spearman": float(np.corrcoef(*ranks)[0, 1]),
+        "slope": float(near @ exact / (exact @ exact)),
+        "ratio": second / first,
+    }
+
+
+def first_order(cases: list[Case], folder: Path, n_sizes: int) -> None:
+    print("| model | k | Pearson | Spearman | slope | times as fast as exact |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for case in cases:
+        dataset = load(case, folder)
+        for k in log_spaced(100, 1000, n_sizes):
+            row = agreement(case, dataset, k)
+            print(
+                f"| {case.name} ({case.data}) | {k} | {row['pearson']:.3f} | "
+                f"{row['spearman']:.3f} | {row['slope']:.2f} | {row['ratio']:.1f} |",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the .npz files")
     parser.add_argument("--only", default="", help="part of a case's name or dataset")
     parser.add_argument("--sizes", type=int, default=4, help="how many sizes in 100..1000")
+    parser.add_argument("--first-order", action="store_true", help="judge influence functions")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    cases = [case for case in CASES if options.only in case.name or options.only in case.data]
+    if options.first_order:
+        with threadpool_limits(1):
+            convex = [case for case in cases if type(case.model) in (Ridge, LogisticRegression)]
+            return first_order(convex, options.data, options.sizes)
     print("| model | k | engine, us | refits, ms | ratio | error | products | refitted |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with threadpool_limits(1):
-        for case in CASES:
-            if options.only not in case.name and options.only not in case.data:
-                continue
+        for case in cases:
             dataset = load(case, options.data)
             rows = []
             for k in log_spaced(100, 1000, options.sizes):

@@ -23,7 +23,7 @@ from apiece.data import Dataset
 from apiece.engine import Engine, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
-from apiece.records import Contributions
+from apiece.records import Contributions, marked
 from apiece.sampling import Design, DrawnPlan, make_plan
 from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Run, open_run
 
@@ -81,7 +81,8 @@ def collect(
         How many sizes a grid over a range has.
     engine
         ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
-        every contribution.
+        every contribution; ``first-order`` approximates by influence functions, which the run and
+        every result from it then say, with the correlation with exact contributions.
     points
         Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
     candidates
@@ -137,6 +138,9 @@ def collect(
         class_names=None if dataset.classes is None else dataset.classes.tolist(),
     )
     manifest = _manifest(dataset, chosen, plan)
+    if not chosen.is_exact:
+        oracle, _ = choose_engine(dataset, model=model, metric=metric)
+        manifest["engine"] |= campaign.compare(chosen, oracle, plan)
     table = _point_table(dataset, plan)
     store = (
         MemoryStore(manifest, table)
@@ -212,7 +216,8 @@ def value(
     DataFrame
         Indexed by point id: ``value``, ``low``, ``high``, in units of the loss; positive helps.
     """
-    return valuation.value(_laws(laws), kind=kind, sizes=sizes, level=level)
+    known = _laws(laws)
+    return marked(valuation.value(known, kind=kind, sizes=sizes, level=level), known.attrs)
 
 
 def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.DataFrame:
@@ -234,7 +239,8 @@ def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.Da
     DataFrame
         Indexed by point id, best first: ``rank``, ``value``, ``low``, ``high``.
     """
-    return selection.select(_laws(laws), take=take, at=at, level=level)
+    known = _laws(laws)
+    return marked(selection.select(known, take=take, at=at, level=level), known.attrs)
 
 
 def default_sizes(dataset: Dataset) -> tuple[int, int]:

@@ -30,6 +30,10 @@ from apiece.store import Shard, Store, Unit, make_shard
 _HOPELESS = 20  # this many failed tasks without a single good one end a campaign
 
 
+_COMPARED = 400  # contributions that an approximate engine is judged by
+_COMPARED_TASKS = 8
+
+
 def collect(
     engine: Engine,
     plan: Plan,
@@ -180,6 +184,33 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
         notes=notes,
         failed=failed,
     )
+
+
+def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
+    r"""Measure how well an approximate engine's contributions agree with exact ones.
+
+    Over some tasks of the plan, at sizes across its range: the correlation of $k \,\Delta$, since
+    contributions of all sizes are pooled and those of small sizes are larger.
+
+    Returns
+    -------
+    dict
+        ``correlation`` and ``n_compared``, the number of contributions behind it.
+    """
+    # A task of many points needs few others for the sizes; one D per point takes many tasks.
+    n_tasks = max(_COMPARED_TASKS, -(-_COMPARED // plan.points_per_task))
+    pairs = []
+    for index in np.unique(np.linspace(0, len(plan) - 1, n_tasks).astype(np.int64)):
+        task = plan[int(index)]
+        step = max(1, len(task.points) * _COMPARED_TASKS // _COMPARED)
+        part = replace(task, points=task.points[::step])
+        both = np.stack([_run(engine, part).delta, _run(oracle, part).delta])
+        pairs.append(part.cardinality * both)
+    near, exact = np.concatenate(pairs, axis=1)
+    spread = near.std() * exact.std()
+    covariance = ((near - near.mean()) * (exact - exact.mean())).mean()
+    correlation = covariance / spread if spread > 0 else float(np.array_equal(near, exact))
+    return {"correlation": round(float(correlation), 4), "n_compared": len(exact)}
 
 
 def _run(engine: Engine, task: Task) -> Outcome:

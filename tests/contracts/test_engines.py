@@ -36,3 +36,15 @@ class TestLogistic(EngineContract):
 class TestLogisticUnderZeroOne(EngineContract):
     def make(self, dataset):
         return choose_engine(dataset, model="logistic", metric="zero_one", engine="logistic")[0]
+
+
+class TestFirstOrder(EngineContract):
+    def make(self, dataset):
+        return choose_engine(dataset, engine="first-order")[0]
+
+
+class TestFirstOrderRegression(EngineContract):
+    kind = "regression"
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="ridge", engine="first-order")[0]

@@ -86,6 +86,8 @@ def show(
             {
                 "run": str(run),
                 "manifest": opened.manifest,
+                "certificate": opened.progress().certificate,
+                "notes": opened.progress().notes,
                 "at": size,
                 "summary": _summary(laws),
                 "points": records(ranked),
@@ -93,6 +95,7 @@ def show(
         )
         return
     click.echo(repr(opened))
+    click.echo(_engine(opened))
     click.echo(laws.summary())
     click.echo()
     show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
@@ -171,6 +174,8 @@ def _say_if_unfinished(run: Run, quiet: bool) -> None:
 
 
 def _deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:
+    if "caveat" in table.attrs:
+        note(table.attrs["caveat"], quiet=quiet)
     if out is not None:
         write_table(table, out)
     if as_json:
@@ -183,15 +188,27 @@ def _deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) 
         note(f"the first 20 of {len(table):,} points; -o FILE writes all", quiet=quiet)
 
 
+def _engine(run: Run) -> str:
+    """Say what computed the contributions, and how far from the optimum it may have stopped."""
+    progress, engine = run.progress(), run.manifest["engine"]
+    words = ["exact" if engine["is_exact"] else "approximate"]
+    if np.isfinite(progress.certificate):
+        words.append(f"largest error left {progress.certificate:.0e}")
+    words += [f"{count:,} {name}" for name, count in sorted(progress.notes.items())]
+    return f"engine {engine['name']}: {', '.join(words)}"
+
+
 def _at(laws: Laws, k: int, level: float) -> pd.DataFrame:
     import pandas as pd
+
+    from apiece.records import marked
 
     low, high = laws.interval(k, level=level)
     table = pd.DataFrame({"value": laws.mean(k), "low": low, "high": high}, index=laws.ids)
     if laws.labels is not None:
         table.insert(0, "label", laws.labels)
     table["status"] = [str(status) for status in laws.status]
-    return table.rename_axis("point")
+    return marked(table.rename_axis("point"), laws.attrs)
 
 
 def _summary(laws: Laws) -> dict[str, Any]:

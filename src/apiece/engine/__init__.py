@@ -1,6 +1,7 @@
 """Engines: from a dataset and a task to the contribution of every point."""
 
 from apiece.engine._choose import ENGINES, Engine, choose_engine
+from apiece.engine._first_order import FirstOrderEngine
 from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
@@ -15,6 +16,7 @@ __all__ = [
     "MODELS",
     "CoupledFolds",
     "Engine",
+    "FirstOrderEngine",
     "KNNEngine",
     "LinearEngine",
     "LogisticEngine",

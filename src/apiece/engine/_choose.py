@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from apiece._check import one_of
 from apiece.data import Dataset
-from apiece.engine import _knn, _linear, _logistic, _mlp
+from apiece.engine import _first_order, _knn, _linear, _logistic, _mlp
+from apiece.engine._first_order import FirstOrderEngine
 from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
@@ -18,12 +19,14 @@ from apiece.engine._refit import RefitEngine
 from apiece.errors import ModelError
 from apiece.records import Outcome, Task
 
-# Every fast engine, with the test that says whether it computes what refitting would.
+# Every fast engine, with the test that says whether it computes what refitting would (or, if it is
+# not exact, whether it can approximate that).
 _FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]]] = {
     "linear": (LinearEngine, _linear.supports),
     "logistic": (LogisticEngine, _logistic.supports),
     "knn": (KNNEngine, _knn.supports),
     "mlp": (MLPEngine, _mlp.supports),
+    "first-order": (FirstOrderEngine, _first_order.supports),
 }
 ENGINES = ("auto", "refit", *_FAST)
 
@@ -79,7 +82,7 @@ def choose_engine(
     metric
         A name, a callable ``(y_true, prediction) -> loss``, or None for the default.
     engine
-        ``auto``, or the engine by name.
+        ``auto`` for the fastest exact one, or the engine by name.
     """
     one_of("engine", engine, ENGINES)
     found = resolve_model(
@@ -95,8 +98,10 @@ def choose_engine(
     if engine == "refit":
         return RefitEngine(dataset, found, loss), "as asked"
     for name, (build, supports) in _FAST.items():
+        if engine != name and not (engine == "auto" and build.is_exact):
+            continue
         obstacle = supports(dataset, found, loss)
-        if engine in ("auto", name) and obstacle is None:
+        if obstacle is None:
             reason = "as asked" if engine == name else f"exact and fast for {found.name}"
             return build(dataset, found, loss), reason
         if engine == name:

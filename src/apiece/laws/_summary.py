@@ -9,6 +9,7 @@ import numpy as np
 
 from apiece._typing import FloatArray
 from apiece.laws.status import FitStatus
+from apiece.records import caveat, marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ def table(laws: Laws) -> pd.DataFrame:
     columns |= {name: laws.params[:, j] for j, name in enumerate(laws.family.parameters)}
     columns |= {"sigma": laws.sigma, "beta": laws.beta, "r2": laws.r2}
     columns |= {"n_samples": laws.n_samples, "status": [str(member) for member in laws.status]}
-    return pd.DataFrame(columns, index=pd.Index(laws.ids, name="point"))
+    return marked(pd.DataFrame(columns, index=pd.Index(laws.ids, name="point")), laws.attrs)
 
 
 def headline(laws: Laws) -> str:
@@ -35,7 +36,8 @@ def headline(laws: Laws) -> str:
             parts.append(f"median alpha {np.nanmedian(laws.alpha):.2f}")
         helpful, _ = _signs(laws)
         parts.append(f"{100 * helpful:.0f} % helpful at {round(laws.k_ref):,} training points")
-    return f"{_title(laws)}: {', '.join(parts)}"
+    weakness = caveat(laws.attrs)
+    return f"{_title(laws)}: {', '.join(parts)}" + (f" ({weakness})" if weakness else "")
 
 
 def summary(laws: Laws) -> str:
@@ -61,6 +63,9 @@ def summary(laws: Laws) -> str:
     for key, words in (("overall_r2", "overall R²"), ("overall_r2_variance", "R² of variance")):
         if laws.diagnostics.get(key) is not None:
             rows.append((words, f"{laws.diagnostics[key]:.3f}"))
+    weakness = caveat(laws.attrs)
+    if weakness:
+        rows.append(("caveat", weakness))
     counts = Counter(FitStatus(member) for member in laws.status)
     rows += [
         ("status" if j == 0 else "", f"{counts[member]:>7,}  {member}")

@@ -11,7 +11,7 @@ import numpy as np
 from apiece._typing import AnyArray, FloatArray
 from apiece.laws import Laws
 from apiece.plots._style import new_axes, size_axis, style
-from apiece.records import Contributions
+from apiece.records import Contributions, caveat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,5 +119,6 @@ def plot_curves(
         else:
             ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel(f"contribution ({laws.attrs.get('metric', 'loss')})")
-        ax.legend(title=f"point, {level:.0%} interval")
+        words = [f"point, {level:.0%} interval", caveat(laws.attrs)]
+        ax.legend(title="\n".join(word for word in words if word))
     return ax

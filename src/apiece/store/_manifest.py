@@ -47,6 +47,8 @@ def _identity(manifest: Manifest, key: str) -> Any:
         return value.get("fingerprint")
     if key == "model" and isinstance(value, dict):
         return {name: part for name, part in value.items() if name != "name"}
+    if key == "engine" and isinstance(value, dict):  # beside what was measured about it
+        return {name: value.get(name) for name in ("name", "is_exact")}
     return value
 
 

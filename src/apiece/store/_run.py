@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apiece._typing import AnyArray
-from apiece.records import Contributions
+from apiece.records import Contributions, caveat
 from apiece.store._manifest import Manifest
 from apiece.store._store import FolderStore, Store
 
@@ -66,9 +66,11 @@ class Run:
         data, model = self.manifest["dataset"], self.manifest["model"]["name"]
         where = f" at {self.path}" if self.path else " in memory"
         progress = self.progress()
+        weakness = caveat(self.manifest)
         return (
             f"<Run{where}: {model} on {data['n_pool']:,} points, {self.manifest['metric']}, "
-            f"{progress.n_contributions:,} of {progress.n_planned:,} contributions>"
+            f"{progress.n_contributions:,} of {progress.n_planned:,} contributions"
+            + (f"; {weakness}>" if weakness else ">")
         )
 
     @property
