@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
+from apiece._check import one_of
 from apiece._optional import optional
+
+_looks: ContextVar[tuple[str, ...]] = ContextVar("looks", default=())
+LOOKS: Final = ("dark", "slide")
+
+
+@contextmanager
+def look(*names: str) -> Iterator[None]:
+    """Draw everything inside for a dark ground (``"dark"``), for a room (``"slide"``), or both.
+
+    Figures that the caller makes inside, for ``ax=``, have the look too.
+
+    >>> with look("dark", "slide"):
+    ...     pass
+    """
+    for name in names:
+        one_of("look", name, LOOKS)
+    token = _looks.set(names)
+    try:
+        with style():
+            yield
+    finally:
+        _looks.reset(token)
 
 
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in apiece's style; the caller's own settings come back afterwards."""
     matplotlib = optional("matplotlib.style", extra="plots", purpose="Plots")
-    with matplotlib.context(str(files("apiece.plots") / "apiece.mplstyle")):
+    sheets = ["apiece.mplstyle", *(f"apiece-{name}.mplstyle" for name in _looks.get())]
+    with matplotlib.context([str(files("apiece.plots") / sheet) for sheet in sheets]):
         yield
 
 
@@ -32,3 +57,10 @@ def new_axes() -> Any:
     """Return the axes of a new figure."""
     pyplot = optional("matplotlib.pyplot", extra="plots", purpose="Plots")
     return pyplot.subplots(layout="constrained")[1]
+
+
+def signs() -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return colour and marker of what helps, and of what harms."""
+    cycle = optional("matplotlib", extra="plots", purpose="Plots").rcParams["axes.prop_cycle"]
+    colors = cycle.by_key()["color"]
+    return (colors[0], "o"), (colors[1], "v")

@@ -1,0 +1,79 @@
+"""One valuation against another: two models, two estimators, an estimate and the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from apiece._typing import AnyArray
+from apiece.errors import DataError
+from apiece.plots._style import new_axes, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_MANY = 5_000
+
+
+def matched(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Join two tables of values by point: ``first`` and ``second``, both known.
+
+    Raises
+    ------
+    DataError
+        If they share fewer than two points with known values.
+    """
+    import pandas as pd
+
+    both = pd.DataFrame({"first": first["value"], "second": second["value"]}).dropna()
+    if len(both) < 2:
+        raise DataError(
+            f"the two valuations share {len(both)} points with a value: expected at least 2. "
+            "Pass valuations of the same points, with the same ids."
+        )
+    return both
+
+
+def plot_agreement(
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the values of points under one valuation against those under another.
+
+    Parameters
+    ----------
+    first, second
+        Tables that `apiece.value` returns, indexed by point id, with a column ``value``.
+    names
+        What they are, for the axes.
+    ax
+        Axes to draw on; a new figure by default.
+    """
+    both = matched(first, second)
+    x, y = both["first"].to_numpy(), both["second"].to_numpy()
+    pearson, spearman = (
+        _correlation(x, y),
+        _correlation(x.argsort().argsort(), y.argsort().argsort()),
+    )
+    many = len(x) > _MANY
+    with style():
+        ax = ax if ax is not None else new_axes()
+        ax.scatter(
+            x, y, s=4 if many else 18, alpha=0.3 if many else 0.6, linewidths=0, rasterized=many
+        )
+        ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
+        ax.plot(ends, ends, "--", color="0.5", linewidth=1, label="equal")
+        ax.set(xlabel=f"value, {names[0]}", ylabel=f"value, {names[1]}")
+        ax.legend(title=f"{len(x):,} points\nPearson {pearson:.3f}\nSpearman {spearman:.3f}")
+    return ax
+
+
+def _correlation(x: AnyArray, y: AnyArray) -> float:
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])

@@ -1,0 +1,87 @@
+r"""Every point as a place in the plane of its law: $\alpha$ against $c$, or early against late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from apiece._typing import AnyArray, FloatArray
+from apiece.laws import Laws
+from apiece.plots._style import new_axes, signs, style
+from apiece.records import caveat
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MANY = 5_000  # points beyond which markers are drawn small and as one image
+
+
+class Plane(NamedTuple):
+    """The numbers behind the plot; every field but the names has shape ``(n,)``."""
+
+    ids: AnyArray
+    x: FloatArray
+    y: FloatArray
+    helps: AnyArray
+    names: tuple[str, str]
+
+
+def plane(laws: Laws) -> Plane:
+    r"""Place every point that has a law.
+
+    Power laws are placed by $(\alpha, |c|)$; others by what the point is worth at the smallest and
+    at the largest sampled size.
+    """
+    known = laws.has_law
+    helps = np.asarray(laws.mean(laws.k_ref) > 0)[known]
+    if laws.family.name == "power":
+        return Plane(
+            laws.ids[known], laws.alpha[known], np.abs(laws.c[known]), helps, ("alpha", "|c|")
+        )
+    low, high = laws.k_range
+    ends = laws.mean(np.array([low, high]))[known]
+    names = (f"contribution at k = {low:,}", f"contribution at k = {high:,}")
+    return Plane(laws.ids[known], ends[:, 0], ends[:, 1], helps, names)
+
+
+def plot_plane(laws: Laws, *, ax: Axes | None = None) -> Axes:
+    r"""Plot every point in the plane of its law; helpful and harmful ones by colour and marker.
+
+    For power laws $|c|$ is on a log axis: points on a line of slope $\log k$ are worth the same at
+    size $k$.
+
+    Parameters
+    ----------
+    laws
+        Fitted laws.
+    ax
+        Axes to draw on; a new figure by default.
+    """
+    numbers = plane(laws)
+    many = len(numbers.ids) > _MANY
+    with style():
+        ax = ax if ax is not None else new_axes()
+        for (color, marker), where, word in zip(
+            signs(), (numbers.helps, ~numbers.helps), ("helps", "harms"), strict=True
+        ):
+            ax.scatter(
+                numbers.x[where],
+                numbers.y[where],
+                s=4 if many else 18,
+                alpha=0.3 if many else 0.7,
+                color=color,
+                marker=marker,
+                linewidths=0,
+                rasterized=many,
+                label=f"{word} ({where.sum():,})",
+            )
+        ax.set(xlabel=numbers.names[0], ylabel=numbers.names[1])
+        if laws.family.name == "power":
+            ax.set_yscale("log")
+        else:
+            ax.locator_params(nbins=6)
+            ax.axhline(0, color="0.5", linewidth=0.8)
+            ax.axvline(0, color="0.5", linewidth=0.8)
+        ax.legend(title=caveat(laws.attrs))
+    return ax
