@@ -1,13 +1,14 @@
 # make demo   the main job, end to end, on built-in data
 # make test   every test
 # make lint   format, lint, types, import order
+# make docs   the documentation site, into site/
 # make bench  list the benchmarks; make bench NAME=overhead runs one
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -22,6 +23,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open site/index.html"
+
 bench: $(VENV)/.installed-dev
 ifdef NAME
 	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
@@ -32,7 +37,7 @@ else
 endif
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "apiece needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ". Run: make PYTHON=python3.12 ...")'
