@@ -1,0 +1,6 @@
+"""From laws to decisions: keep, drop, relabel, or find more points like this one."""
+
+from apiece.decisions._advise import ADVICE, advise
+from apiece.decisions._relabel import relabel
+
+__all__ = ["ADVICE", "advise", "relabel"]
