@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from apiece import analysis, plots, synthetic
-    from apiece.api import collect, fit, select, value
+    from apiece.api import collect, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
     from apiece.errors import (
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "collect": "api",
     "fit": "api",
+    "report": "api",
     "select": "api",
     "value": "api",
     "open": "store:open_run",
@@ -87,6 +90,7 @@ __all__ = [
     "fit",
     "open",
     "plots",
+    "report",
     "select",
     "synthetic",
     "value",
@@ -110,3 +114,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _FrontDoor(ModuleType):
+    """Keeps a verb a verb: importing the room `apiece.report` would put it in the verb's place."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and _HOMES.get(name) == "api"):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor

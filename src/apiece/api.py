@@ -16,14 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece import campaign, estimators, selection, valuation
+from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece._typing import IntArray
-from apiece.data import Dataset
+from apiece._typing import FloatArray, IntArray
+from apiece.data import Dataset, FilePath
 from apiece.engine import Engine, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, marked
+from apiece.report import serve as serve_report
+from apiece.report import write as write_report
 from apiece.sampling import Design, DrawnPlan, make_plan
 from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Run, open_run
 
@@ -241,6 +244,102 @@ def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.Da
     """
     known = _laws(laws)
     return marked(selection.select(known, take=take, at=at, level=level), known.attrs)
+
+
+def report(
+    run: Run | Contributions,
+    laws: Laws | None = None,
+    *,
+    to: str | Path = "report.html",
+    dataset: Dataset | None = None,
+    rows: pd.DataFrame | FilePath | None = None,
+    ids: str | None = None,
+    images: Any = None,
+    advice: pd.DataFrame | None = None,
+    aggregate: Callable[[FloatArray], FloatArray] | None = None,
+    title: str | None = None,
+    level: float = 0.9,
+) -> Path:
+    """Write an interactive report: one HTML file that opens in any browser, without a network.
+
+    Parameters
+    ----------
+    run
+        A run, or a table of contributions.
+    laws
+        Its laws; None fits them first.
+    to
+        The file to write.
+    dataset
+        The dataset that was collected from: its features are shown for each point, and decide
+        which points are near each other.
+    rows
+        What people know of the points, such as their texts: a table with one row a point, or the
+        csv, tsv or Parquet file that holds it.
+    ids
+        The column of ``rows`` that holds the ids; None for its index, in a file the row numbers.
+    images
+        Pictures of the points, in the order of ``laws.ids`` or as a mapping from ids: arrays of
+        shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
+    advice
+        What to do with each point: a table indexed by id with ``advice``, and perhaps ``reason``
+        and ``probability``.
+    aggregate
+        The law of the loss itself, from sizes to expected losses; drawn through the mean losses.
+    title
+        Title of the report.
+    level
+        Coverage of the intervals.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    return write_report(
+        run,
+        fit(run) if laws is None else laws,
+        to,
+        dataset=dataset,
+        rows=rows,
+        ids=ids,
+        images=images,
+        advice=advice,
+        aggregate=aggregate,
+        title=title,
+        level=level,
+    )
+
+
+def serve(
+    run: str | Path,
+    *,
+    ready: Callable[[str], None],
+    port: int = 0,
+    method: str = DEFAULT_METHOD,
+    **options: Any,
+) -> None:
+    """Serve the report of a stored run on this machine until interrupted, following its growth.
+
+    Parameters
+    ----------
+    run
+        Folder of the run; it may be under way.
+    ready
+        Hears the address once it answers.
+    port
+        Port to listen on, 0 for any free one.
+    method
+        How laws are fitted, as in `fit`.
+    **options
+        As in `report`.
+    """
+
+    def fitted(opened: Run, contributions: Contributions) -> Laws:
+        return replace(fit(contributions, method=method), labels=opened.labels)
+
+    one_of("method", method, estimators.METHODS)
+    serve_report(Path(run), fitted, port=port, ready=ready, **options)
 
 
 def default_sizes(dataset: Dataset) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import click
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
 from apiece.cli._laws import fit, select, show, value
+from apiece.cli._report import report, serve
 
 __all__ = ["cli", "main"]
 
@@ -18,6 +19,7 @@ From a table to the points worth having:
   apiece show    runs/reviews
   apiece value   runs/reviews --kind shapley -o values.csv
   apiece select  runs/reviews --at 1000 --take 20 -o picks.csv
+  apiece report  runs/reviews -o reviews.html
 
 \b
 New here? `apiece demo` runs all of it on built-in data in seconds.
@@ -33,7 +35,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, collect, fit, show, value, select):
+for _command in (demo, collect, fit, show, value, select, report, serve):
     cli.add_command(_command)
 
 

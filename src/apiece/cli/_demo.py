@@ -27,7 +27,7 @@ _FLIPPED = 0.1
     type=click.Path(path_type=Path),
     default=Path("demo"),
     show_default=True,
-    help="Folder for the run, the laws and the figure.",
+    help="Folder for the run, the laws, the figure and the report.",
 )
 @click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
 @common
@@ -71,6 +71,13 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     pair = crossings(laws.select(is_clear), most=1)
     contributions = run.contributions()
     figure = _draw(laws, values, pair, contributions, to / "demo.png", quiet)
+    report = api.report(
+        run,
+        laws,
+        to=to / "report.html",
+        dataset=dataset,
+        title="What 369 tumours are worth, some of them with a flipped label",
+    )
     if as_json:
         emit(
             {
@@ -82,6 +89,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
                 "most_harmful": records(ranked.head(5)),
                 "crossing": pair.to_dict("records"),
                 "figure": figure,
+                "report": str(report),
             }
         )
         return
@@ -104,6 +112,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     click.echo(f"the run is in {to}: apiece show {to}")
     if figure:
         click.echo(f"open {figure}")
+    click.echo(f"open {report}")
 
 
 def _draw(

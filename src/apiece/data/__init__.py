@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from apiece.data._dataset import Dataset
 from apiece.data._demo import load_demo
+from apiece.data._options import FilePath
 
-__all__ = ["Dataset", "load_demo"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Dataset", "FilePath", "load_demo", "read_table"]
+
+
+def read_table(path: FilePath) -> pd.DataFrame:
+    """Read a csv, tsv or Parquet file as it is, by its suffix."""
+    from apiece.data import _readers
+
+    return _readers.read_table(path)

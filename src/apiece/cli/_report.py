@@ -1,0 +1,117 @@
+"""``report`` and ``serve``: what a run found, in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from apiece.cli._common import common, emit, note
+from apiece.cli._laws import LEVEL, RUN, _laws
+
+DATA = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Table (.csv, .tsv, .parquet) whose columns are shown for each point.",
+)
+IDS = click.option("--ids", help="Its column of ids; row numbers if left out.")
+TITLE = click.option("--title", help="Title of the report.")
+
+
+@click.command(
+    epilog="\b\nExamples:\n  apiece report runs/reviews -o reviews.html\n"
+    "  apiece report runs/reviews --data reviews.csv --ids id -o reviews.html"
+)
+@RUN
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("report.html"),
+    show_default=True,
+    help="The file to write.",
+)
+@DATA
+@IDS
+@TITLE
+@LEVEL
+@common
+def report(
+    run: Path,
+    out: Path,
+    data: Path | None,
+    ids: str | None,
+    title: str | None,
+    level: float,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write an interactive report of RUN: one HTML file, without a network.
+
+    It ranks all points at any dataset size, shows the law, samples and columns of each, and exports
+    the ids that you select.
+    """
+    from apiece import api
+    from apiece.store import open_run
+
+    opened = open_run(run)
+    laws = _laws(opened, run, quiet)
+    path = api.report(opened, laws, to=out, title=title, level=level, rows=data, ids=ids)
+    if as_json:
+        emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
+        return
+    click.echo(f"open {path}")
+
+
+@click.command(
+    epilog="\b\nExample:\n  apiece serve runs/reviews     (while apiece collect is under way)"
+)
+@RUN
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port on 127.0.0.1; 0 for any free one.",
+)
+@click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
+@click.option("--method", default="likelihood", show_default=True, help="likelihood or log_ols.")
+@DATA
+@IDS
+@TITLE
+@LEVEL
+@common
+def serve(
+    run: Path,
+    port: int,
+    no_open: bool,
+    method: str,
+    data: Path | None,
+    ids: str | None,
+    title: str | None,
+    level: float,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Show the report of RUN on this machine, and keep it up to date while RUN is collected.
+
+    Only this machine can reach it. Ctrl-C ends it.
+    """
+    from apiece import api
+
+    def ready(url: str) -> None:
+        if as_json:
+            emit({"url": url})
+        else:
+            click.echo(f"open {url}")
+        note("Ctrl-C ends it", quiet=quiet)
+        if not no_open:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    options = {"title": title, "level": level, "rows": data, "ids": ids}
+    try:
+        api.serve(run, port=port, method=method, ready=ready, **options)
+    except KeyboardInterrupt:
+        note("ended", quiet=quiet)

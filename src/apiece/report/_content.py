@@ -1,0 +1,178 @@
+r"""Everything that a report shows, gathered into one description and some arrays.
+
+The page computes values and intervals itself, for any size, as `Laws.interval` does: it holds the
+parameters and the covariances in the family's local coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from apiece._check import some
+from apiece._typing import AnyArray, FloatArray
+from apiece.data import Dataset, FilePath
+from apiece.errors import DataError
+from apiece.laws import FitStatus, Laws, quantile
+from apiece.laws.provenance import plain, version
+from apiece.records import Contributions
+from apiece.report import _details, _overview, _samples
+from apiece.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Curve = Callable[[FloatArray], FloatArray]
+
+FORMAT: Final = 1
+_ROOM: Final = 18_000_000  # bytes before base64, which keeps the file below 25 MB
+_REACH: Final = 20  # how far beyond the sampled sizes the slider goes
+_MOST_LABELS: Final = 1000
+
+
+def gather(
+    run: Run | Contributions,
+    laws: Laws,
+    *,
+    dataset: Dataset | None = None,
+    rows: pd.DataFrame | FilePath | None = None,
+    ids: str | None = None,
+    images: Any = None,
+    advice: pd.DataFrame | None = None,
+    aggregate: Curve | None = None,
+    title: str | None = None,
+    level: float = 0.9,
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the description and the arrays of a report, ready for `pack`."""
+    stored = run if isinstance(run, Run) else None
+    contributions = run.contributions() if isinstance(run, Run) else run
+    contributions = _samples.aligned(contributions, laws.ids)
+    known_rows = None if rows is None else _details.rows_of(laws, rows, ids)
+    description: dict[str, Any] = {
+        "format": FORMAT,
+        "version": version(),
+        "title": title or _title(laws, stored),
+        "metric": str(laws.attrs.get("metric") or "loss"),
+        "level": level,
+        "z": quantile(level),
+        "family": laws.family.name,
+        "parameters": list(laws.family.parameters),
+        "k_range": list(laws.k_range),
+        "k_ref": laws.k_ref,
+        "k_reach": [max(1, laws.k_range[0] // 2), _REACH * laws.k_range[1]],
+        "ids": [str(name) for name in laws.ids.tolist()],
+        "statuses": [str(member) for member in FitStatus],
+        "status_counts": _overview.status_counts(laws),
+        "facts": _overview.facts(laws, contributions, stored),
+        "loss": _loss(contributions, aggregate),
+    }
+    arrays = _law_arrays(laws)
+    _add_labels(description, arrays, laws)
+    _add_advice(description, arrays, laws, advice)
+    _add_samples(description, arrays, contributions)
+    near = _details.neighbourhood(laws, dataset, known_rows)
+    description |= near.description
+    arrays |= near.arrays
+    room = _details.Room(_ROOM - sum(array.nbytes for array in arrays.values()))
+    for part in (
+        _details.columns(laws, dataset, known_rows, room),
+        _details.pictures(laws, images, room),
+    ):
+        description |= part.description
+        arrays |= part.arrays
+    description["notes"] = room.notes
+    return dict(plain(description, "report")), arrays
+
+
+def _title(laws: Laws, run: Run | None) -> str:
+    what = f"What {laws.n_points:,} points are worth"
+    return what if run is None else f"{what} for {run.manifest['dataset']['target']}"
+
+
+def _law_arrays(laws: Laws) -> dict[str, AnyArray]:
+    """Return parameters by name, the upper triangles of the covariances, and the rest."""
+    arrays: dict[str, AnyArray] = {
+        f"param_{name}": laws.params[:, j] for j, name in enumerate(laws.family.parameters)
+    }
+    if laws.cov is not None:
+        p = len(laws.family.parameters)
+        arrays |= {
+            f"cov_{a}{b}": laws.cov[:, a, b].astype(np.float64)
+            for a in range(p)
+            for b in range(a, p)
+        }
+    members = list(FitStatus)
+    arrays["status"] = np.array(
+        [members.index(FitStatus(status)) for status in laws.status], np.uint8
+    )
+    arrays["n_samples"] = laws.n_samples.astype(np.uint32)
+    for name in ("sigma", "beta", "r2"):
+        if np.isfinite(getattr(laws, name)).any():
+            arrays[name] = getattr(laws, name).astype(np.float32)
+    return arrays
+
+
+def _add_labels(description: dict[str, Any], arrays: dict[str, AnyArray], laws: Laws) -> None:
+    """Add labels as codes into a list of names, or quantities as they are."""
+    if laws.labels is None:
+        return
+    names, codes = np.unique(laws.labels.astype(str), return_inverse=True)
+    kind = laws.labels.dtype.kind
+    if kind == "f" or (kind in "iu" and len(names) > _MOST_LABELS):
+        arrays["label_number"] = laws.labels.astype(np.float64)
+        return
+    description["labels"] = names.tolist()
+    arrays["label"] = codes.astype(np.uint32)
+
+
+def _add_advice(
+    description: dict[str, Any], arrays: dict[str, AnyArray], laws: Laws, advice: Any
+) -> None:
+    """Add a word of advice for each point, with its reason and probability where given."""
+    if advice is None:
+        return
+    if "advice" not in advice.columns:
+        raise DataError(
+            f"the advice has the columns {some(advice.columns.tolist())}: expected advice, and "
+            "perhaps reason and probability, indexed by point id. Pass what apiece.advise returns."
+        )
+    table = advice.set_axis(advice.index.map(str), axis=0)
+    table = table[~table.index.duplicated()].reindex([str(name) for name in laws.ids.tolist()])
+    for name, plural in (("advice", "advices"), ("reason", "reasons")):
+        if name not in table.columns:
+            continue
+        words = np.array(["" if w is None or w != w else str(w) for w in table[name]], dtype=object)
+        names, codes = np.unique(words.astype(str), return_inverse=True)
+        description[plural] = names.tolist()
+        arrays[name] = codes.astype(np.uint32)
+    if "probability" in table.columns:
+        arrays["probability"] = np.asarray(table["probability"], dtype=np.float32)
+
+
+def _add_samples(
+    description: dict[str, Any], arrays: dict[str, AnyArray], contributions: Contributions
+) -> None:
+    """Add means by size of every point, and every contribution where they are few."""
+    means = _samples.means_by_size(contributions)
+    description["bins"] = means.k.tolist()
+    arrays["bin_mean"] = means.mean.astype(np.float32)
+    arrays["bin_error"] = means.error.astype(np.float32)
+    one_by_one = _samples.raw(contributions)
+    if one_by_one is not None:
+        arrays["sample_start"] = one_by_one.start.astype(np.uint32)
+        arrays["sample_k"] = one_by_one.k.astype(np.uint32)
+        arrays["sample_delta"] = one_by_one.delta.astype(np.float32)
+
+
+def _loss(contributions: Contributions, aggregate: Curve | None) -> dict[str, Any] | None:
+    """Return mean losses by size, and the aggregate law's curve through them if there is one."""
+    means = _samples.loss_by_size(contributions)
+    if not len(means.k):
+        return None
+    found = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}
+    if aggregate is not None:
+        k = np.geomspace(contributions.k_range[0], _REACH * contributions.k_range[1], 120)
+        found |= {"curve_k": k, "curve": np.asarray(aggregate(k), dtype=np.float64)}
+    return {name: numbers.tolist() for name, numbers in found.items()}

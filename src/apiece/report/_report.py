@@ -1,0 +1,30 @@
+"""From a run and its laws to a report, one HTML file that opens anywhere without a network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from apiece._files import make_folder, write_whole
+from apiece.laws import Laws
+from apiece.records import Contributions
+from apiece.report._content import gather
+from apiece.report._page import page
+from apiece.report._payload import pack
+from apiece.store import Run
+
+
+def build(run: Run | Contributions, laws: Laws, **options: Any) -> str:
+    """Return the HTML of a report; the options are those of `apiece.report`."""
+    description, arrays = gather(run, laws, **options)
+    return page(pack(description, arrays), description["title"])
+
+
+def write(run: Run | Contributions, laws: Laws, to: str | os.PathLike[str], **options: Any) -> Path:
+    """Write a report to a file, which appears whole or not at all, and return its path."""
+    path = Path(to)
+    html = build(run, laws, **options)
+    make_folder(path.parent)
+    write_whole(path, html.encode("utf-8"))
+    return path
