@@ -302,6 +302,7 @@ function planeChart(host, { pick, marked, onRegion, onPoint }) {
     }
     if (low > high) return isLog ? [0.1, 10] : [-1, 1];
     if (isLog) return [low / 1.5, high * 1.5];
+    if (pick.asinh) return [low - 0.4 * Math.abs(low), high + 0.4 * Math.abs(high)];
     const pad = 0.05 * (high - low) || 1;
     return [low - pad, high + pad];
   };

@@ -648,7 +648,7 @@ function listen() {
   });
   $("size-number").addEventListener("change", () => setSize(Number($("size-number").value) || report.k_range[1]));
   for (const id of ["search", "label", "sign", "status", "advice", "only-region", "only-selected"]) {
-    $(id).addEventListener("input", () => {
+    $(id).addEventListener($(id).tagName === "SELECT" ? "change" : "input", () => {
       table.toTop();
       list();
     });

@@ -1,0 +1,414 @@
+"""The report in a browser: what a reader does, and that the page's numbers are the library's."""
+
+from __future__ import annotations
+
+import csv
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import apiece
+from apiece import synthetic
+from apiece.laws import Series, quantile
+from apiece.report._samples import means_by_size
+
+N = 300
+LABELS = np.array(["spam", "ham", "egg"])[np.arange(N) % 3]
+
+
+def fitted(family, n=N):
+    """Laws with real uncertainty: fitted for power laws, made up for series."""
+    truth = synthetic.random_laws(n, family=family, random_state=1)
+    samples = synthetic.sample(truth, samples=30, design="grid", random_state=1)
+    if family == "power":
+        laws = apiece.fit(samples)
+    else:
+        rng = np.random.default_rng(0)
+        root = rng.normal(size=(n, 3, 3)) * np.abs(truth.params[:, None, :])
+        params = truth.params.copy()
+        params[7] = np.nan
+        laws = apiece.Laws.from_arrays(
+            family=Series(), params=params, cov=root @ root.transpose(0, 2, 1) / 9
+        )
+    names = np.array([f"p{i:03d}" for i in range(n)])
+    laws = apiece.Laws(**{**vars(laws), "ids": names, "labels": LABELS[:n]})
+    return laws, apiece.Contributions(**{**vars(samples), "ids": names})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def power(folder):
+    laws, samples = fitted("power")
+    rows = pd.DataFrame(
+        {"length": np.arange(N), "review": [f"A text about item {i}. " * 4 for i in range(N)]},
+        index=laws.ids,
+    )
+    advice = pd.DataFrame(
+        {
+            "advice": np.where(laws.mean(1000) > 0, "keep", "relabel"),
+            "reason": "because",
+            "probability": 0.75,
+        },
+        index=laws.ids,
+    )
+    images = {"p005": np.linspace(0, 1, 48).reshape(4, 4, 3)}
+    path = apiece.report(
+        samples, laws, to=folder / "power.html", rows=rows, advice=advice, images=images
+    )
+    return laws, samples, path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def series(folder):
+    laws, samples = fitted("series")
+    return laws, samples, apiece.report(samples, laws, to=folder / "series.html").as_uri()
+
+
+@pytest.fixture(params=["power", "series"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_a_report_opens_without_a_complaint_or_a_request(page, either):
+    _, _, url = either
+    page.open(url)
+    page.slide_to(3000)
+    page.element("#table tbody tr[data-index]").click()
+    assert page.complaints() == []
+    assert page.requests() == []
+
+
+@pytest.mark.parametrize("k", [1, 60, 316, 1000, 12345])
+def test_values_and_intervals_are_those_of_python(page, either, k):
+    laws, _, url = either
+    page.open(url)
+    value, half = page.js(
+        "laws.evaluate(arguments[0], value, half); return [Array.from(value), Array.from(half)]", k
+    )
+    # Equal but for the last digits: pow and the order of sums are the browser's own.
+    scale = np.abs(laws.params) @ (k ** -np.array([1.0, 1.5, 2.0]))[: laws.params.shape[1]]
+    assert_allclose(np.array(value, float), laws.mean(k), rtol=1e-12, atol=1e-15 * np.nanmax(scale))
+    assert_allclose(np.array(half, float), quantile(0.9) * laws.stderr(k), rtol=1e-9)
+
+
+def test_the_order_of_numbers_is_that_of_numpy(page, power):
+    keys = [3.0, -1.0, None, 0.0, -0.0, 3.0, 1e-300, -1e300, 2.5]
+    page.open(power[2])
+    for falling in (False, True):
+        order = page.js(
+            "return Array.from(orderOf(Float64Array.from(arguments[0], x => x ?? NaN), arguments[1]))",
+            keys,
+            falling,
+        )
+        numbers = np.array(keys, float)
+        expected = np.argsort(-numbers if falling else numbers, kind="stable")
+        assert order == expected.tolist()
+
+
+def test_the_slider_ranks_the_points_anew(page, either):
+    laws, _, url = either
+    page.open(url)
+    orders = []
+    for wanted in (110, 900, 15_000):
+        k = page.slide_to(wanted)
+        best = laws.ids[np.argsort(-laws.mean(k), kind="stable")]
+        best = best[~np.isnan(np.sort(-laws.mean(k)))]
+        assert page.listed()[: len(best)] == best.tolist()
+        assert page.ids()[:5] == best[:5].tolist()
+        assert page.rows()[0]["Rank"] == "1"
+        orders.append(tuple(best))
+    assert len(set(orders)) == 3
+
+
+def test_extrapolation_is_marked_with_its_distance(page, power):
+    page.open(power[2])
+    assert page.text("#size-note") == "within the sampled sizes"
+    k = page.slide_to(5000)
+    assert f"{k / 1000:.2g} × beyond" in page.text("#size-note")
+    assert "extrapolated" in page.element("#size").get_attribute("class")
+    page.slide_to(60)
+    assert "below the sampled sizes" in page.text("#size-note")
+
+
+def test_a_size_can_be_typed(page, power):
+    laws, _, url = power
+    page.open(url)
+    box = page.element("#size-number")
+    box.clear()
+    box.send_keys("777\t")
+    assert page.js("return state.k") == 777
+    assert page.ids()[0] == laws.ids[np.argmax(laws.mean(777))]
+
+
+@pytest.mark.parametrize(("title", "parameter"), [("α", "alpha"), ("c", "c")])
+def test_a_heading_sorts_and_sorts_the_other_way(page, power, title, parameter):
+    laws, _, url = power
+    page.open(url)
+    heading = f"//table[@id='table']//th/button[text()='{title}']"
+    button = page.driver.find_element("xpath", heading)
+    button.click()
+    numbers = getattr(laws, parameter)
+    assert page.ids()[0] == laws.ids[np.argmax(numbers)]
+    assert button.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
+    button.click()
+    assert page.ids()[0] == laws.ids[np.argmin(numbers)]
+    assert button.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
+
+
+def test_search_and_filters_narrow_the_list(page, power):
+    laws, _, url = power
+    page.open(url)
+    page.element("#search").send_keys("item 42.")
+    assert page.listed() == ["p042"]
+    page.element("#search").clear()
+    page.element("#search").send_keys("P01")
+    assert sorted(page.listed()) == [f"p{i:03d}" for i in range(10, 20)]
+    page.choose("label", "ham")
+    assert {row["Label"] for row in page.rows()} == {"ham"}
+    page.element("#search").clear()
+    page.element("#search").send_keys("zebra")
+    assert page.listed() == []
+    assert "No point fits" in page.text("#table")
+
+
+def test_signs_are_told_at_the_size_of_the_slider(page, power):
+    laws, _, url = power
+    page.open(url)
+    low, high = laws.interval(1000)
+    for name, expected in [
+        ("helps, clearly", low > 0),
+        ("harms, clearly", high < 0),
+        ("unclear", (low <= 0) & (high >= 0)),
+        ("below zero", laws.mean(1000) < 0),
+    ]:
+        page.choose("sign", name)
+        assert sorted(page.listed()) == sorted(laws.ids[expected])
+
+
+def test_advice_is_a_column_a_filter_and_a_reason(page, power):
+    laws, _, url = power
+    page.open(url)
+    page.choose("advice", "relabel")
+    assert sorted(page.listed()) == sorted(laws.ids[laws.mean(1000) <= 0])
+    page.element("#table tbody tr[data-index]").click()
+    about = page.text("#about")
+    assert "relabel, probability 0.75" in about
+    assert "because" in about
+
+
+def test_a_click_opens_a_point_with_its_curve_row_and_text(page, power):
+    laws, samples, url = power
+    page.open(url)
+    page.element("#search").send_keys("p005")
+    page.element("#table tbody tr[data-index]").click()
+    assert page.text("#point-title") == "Point p005"
+    assert "A text about item 5." in page.text("#about")
+    assert page.element("#about img").get_attribute("naturalWidth") == "4"
+    drawn = page.js(
+        "const c = curveOf(state.open, '#000000'); return [c.means.mean, [...c.samples.delta]]"
+    )
+    mine = samples.delta[samples.point == 5]
+    assert_allclose(drawn[1], mine, rtol=1e-6)
+    assert_allclose(drawn[0], means_by_size(samples).mean[5], rtol=1e-6)
+    assert page.js("return charts.curve.chart.data.length") == 5
+    said = page.text("#point-lead").replace("−", "-")
+    number = float(said.split(" by ")[1].split(" ")[0])
+    assert number == pytest.approx(abs(laws.mean(1000)[5]), rel=0.005)
+
+
+def test_the_nearest_points_are_those_of_the_columns(page, power):
+    page.open(power[2])
+    page.js("open(report.ids.indexOf('p100'))")
+    near = [item.text for item in page.driver.find_elements("css selector", "#near li bdi")]
+    assert set(near) == {"p097", "p098", "p099", "p101", "p102", "p103"}
+    page.element("#near li button").click()
+    assert page.text("#point-title").startswith("Point p")
+
+
+def test_two_points_cross_where_python_says(page, power):
+    laws, _, url = power
+    found = apiece.analysis.crossings(laws, sizes=(60, 15_000), most=1).iloc[0]
+    page.open(url)
+    page.js("open(report.ids.indexOf(arguments[0]))", found["first"])
+    box = page.element("#other")
+    box.send_keys(f"{found['second']}\n")
+    said = page.text("#crossing")
+    assert said == (
+        f"Point {found['first']} is worth more than point {found['second']} up to "
+        f"k = {round(found['at']):,}, and less beyond."
+    )
+    assert page.js("return charts.curve.chart.data.length") == 9
+    box.clear()
+    box.send_keys("nobody\n")
+    assert page.text("#crossing") == "There is no point nobody."
+
+
+def test_a_region_of_the_plane_lists_its_points(page, either):
+    from selenium.webdriver import ActionChains
+
+    laws, _, url = either
+    page.open(url)
+    over = page.element("#plane-chart .u-over")
+    page.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", over)
+    width, height = over.size["width"], over.size["height"]
+    start = (int(0.2 * width) - width // 2, int(0.2 * height) - height // 2)
+    drag = ActionChains(page.driver).move_to_element_with_offset(over, *start)
+    drag.click_and_hold().move_by_offset(width // 2, height // 2).release().perform()
+    region = page.js("return state.region")
+    if laws.family.name == "power":
+        x, y = laws.alpha, np.abs(laws.c)
+    else:
+        x, y = laws.mean(100), laws.mean(1000)
+    inside = (x >= region["x"][0]) & (x <= region["x"][1])
+    inside &= (y >= region["y"][0]) & (y <= region["y"][1])
+    assert 0 < inside.sum() < len(laws)
+    assert sorted(page.listed()) == sorted(laws.ids[inside])
+    assert page.element("#only-region").is_selected()
+    page.js("document.getElementById('region-box').open = true")
+    page.element("#region-clear").click()
+    assert len(page.listed()) == len(laws)
+
+
+def test_a_region_can_be_given_in_numbers(page, power):
+    laws, _, url = power
+    page.open(url)
+    page.js("document.getElementById('region-box').open = true")
+    page.element("#x-low").send_keys("1.5\t")
+    assert sorted(page.listed()) == sorted(laws.ids[laws.alpha >= 1.5])
+
+
+def test_selected_ids_are_exported_as_csv(page, power):
+    laws, _, url = power
+    page.open(url)
+    page.element("#search").send_keys("p01")
+    page.element("#select-all").click()
+    page.element("#search").clear()
+    page.element("#search").send_keys("p200")
+    page.element("#table tbody tr[data-index] input").click()
+    assert "11 selected" in page.text("#count")
+    page.element("#export").click()
+    file = page.folder / "points-at-1000.csv"
+    end = time.monotonic() + 10
+    while not file.exists():
+        assert time.monotonic() < end, "nothing was downloaded"
+        time.sleep(0.05)
+    with open(file, newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert [row["point"] for row in rows] == [f"p{i:03d}" for i in [*range(10, 20), 200]]
+    low, high = laws.interval(1000)
+    for row in rows:
+        i = laws.position(row["point"])
+        assert_allclose(float(row["value"]), laws.mean(1000)[i], rtol=1e-12)
+        assert_allclose([float(row["low"]), float(row["high"])], [low[i], high[i]], rtol=1e-9)
+
+
+def test_the_keyboard_reaches_everything(page, power):
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(power[2])
+    reached = set()
+    page.js("document.body.focus()")
+    for _ in range(60):
+        page.driver.switch_to.active_element.send_keys(Keys.TAB)
+        reached.add(page.js("const e = document.activeElement; return e.id || e.tagName"))
+    assert {"slider", "size-number", "search", "label", "sign", "status", "advice"} <= reached
+    assert {"select-all", "export", "other", "log-values", "axes", "TR", "BUTTON"} <= reached
+
+
+def test_rows_are_walked_opened_and_selected_by_keyboard(page, power):
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(power[2])
+    listed = page.listed()
+    page.element("#table tbody tr[data-index]").send_keys(Keys.ARROW_DOWN)
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page.text("#point-title") == f"Point {listed[1]}"
+    page.driver.switch_to.active_element.send_keys(Keys.END)
+    page.driver.switch_to.active_element.send_keys(Keys.SPACE)
+    assert page.js("return report.ids.filter((_, i) => selected[i])") == [listed[-1]]
+    page.driver.switch_to.active_element.send_keys(Keys.HOME)
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
+    assert page.text("#point-title") == f"Point {listed[2]}"
+
+
+def test_the_slider_moves_by_keyboard(page, power):
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(power[2])
+    before = page.js("return state.k")
+    page.element("#slider").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    page.until(f"state.k > {before}")
+    assert "extrapolated" in page.element("#slider").get_attribute("aria-valuetext")
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_the_page_fits_its_width_and_every_control_has_a_name(page, power, width):
+    page.open(power[2], width=width, height=800)
+    assert page.js("return document.documentElement.scrollWidth") <= width
+    nameless = page.js("""
+        return [...document.querySelectorAll('input, select, button')].filter((e) =>
+          e.offsetParent !== null && !e.labels?.length && !e.getAttribute('aria-label')
+          && !e.textContent.trim()).map((e) => e.outerHTML)
+    """)
+    assert nameless == []
+    small = page.js("""
+        return [...document.querySelectorAll('p, td, dd, label, button')].filter((e) =>
+          e.offsetParent !== null && parseFloat(getComputedStyle(e).fontSize) < 12).length
+    """)
+    assert small == 0
+
+
+def test_colours_keep_their_contrast_in_light_and_dark(page, power):
+    def contrast(one, other):
+        def luminance(text):
+            parts = np.array([int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+            linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+            return linear @ [0.2126, 0.7152, 0.0722]
+
+        high, low = sorted([luminance(one), luminance(other)], reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    page.open(power[2])
+    for scheme in ("light", "dark"):
+        page.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+        )
+        found = {name: page.js("return colour(arguments[0])", name) for name in COLOURS}
+        assert contrast(found["ink"], found["card"]) >= 7
+        assert contrast(found["quiet"], found["card"]) >= 4.5
+        assert contrast(found["helps"], found["card"]) >= 4.5
+        assert contrast(found["harms"], found["card"]) >= 3.5
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+COLOURS = ("ink", "quiet", "card", "helps", "harms")
+
+
+def test_a_long_table_keeps_few_rows_and_scrolls_to_its_end(page, folder):
+    laws = synthetic.random_laws(30_000, random_state=0)
+    samples = synthetic.sample(laws.select(slice(0, 5)), samples=5)
+    samples = apiece.Contributions(**{**vars(samples), "ids": laws.ids})
+    page.open(apiece.report(samples, laws, to=folder / "long.html").as_uri())
+    assert len(page.rows()) < 60
+    page.js("const s = document.getElementById('scroll'); s.scrollTop = s.scrollHeight")
+    page.until("document.querySelector('#table tr[data-index=\"29999\"]')")
+    assert page.ids()[-1] == str(laws.ids[np.argmin(laws.mean(1000))])
+    assert len(page.rows()) < 60
+
+
+def test_paper_gets_the_first_rows_and_no_controls(page, power):
+    page.open(power[2])
+    page.js("dispatchEvent(new Event('beforeprint'))")
+    assert len(page.rows()) == 40
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not page.element("#search").is_displayed()
+    assert page.element("#curve-chart canvas").is_displayed()
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
