@@ -17,9 +17,15 @@ from apiece import synthetic
 from apiece.laws import Series
 
 FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 # Move the slider and wait until the new order has been drawn, over and over.
 SLIDE = """
@@ -129,8 +135,12 @@ def _columns(laws: Any, n_features: int) -> Any:
         columns=[f"feature {j}" for j in range(n_features)],
         index=laws.ids,
     )
-    words = np.array("the film was good bad long short plot acting of a and never again".split())
-    table.insert(0, "review", [" ".join(w) for w in words[rng.integers(0, 14, (len(table), 40))]])
+    words = np.array(
+        ["the", "film", "was", "good", "bad", "long", "short", "plot", "never", "again"]
+    )
+    table.insert(
+        0, "review", [" ".join(w) for w in words[rng.integers(0, len(words), (len(table), 40))]]
+    )
     return table
 
 

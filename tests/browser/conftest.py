@@ -11,9 +11,16 @@ import time
 import pytest
 
 FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 MISSING = (
     "the browser tests need Chromium and its driver: install them with `apt-get install chromium "
     "chromium-driver` (or put `chromium` and `chromedriver` on the PATH), and selenium with "

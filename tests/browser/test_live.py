@@ -8,6 +8,7 @@ import pytest
 
 import apiece
 from apiece.report._serve import Follower, Server
+
 from conftest import make_blobs
 
 

@@ -103,7 +103,8 @@ def test_the_order_of_numbers_is_that_of_numpy(page, power):
     page.open(power[2])
     for falling in (False, True):
         order = page.js(
-            "return Array.from(orderOf(Float64Array.from(arguments[0], x => x ?? NaN), arguments[1]))",
+            "const keys = Float64Array.from(arguments[0], (x) => x ?? NaN);"
+            "return Array.from(orderOf(keys, arguments[1]))",
             keys,
             falling,
         )
@@ -131,7 +132,7 @@ def test_extrapolation_is_marked_with_its_distance(page, power):
     page.open(power[2])
     assert page.text("#size-note") == "within the sampled sizes"
     k = page.slide_to(5000)
-    assert f"{k / 1000:.2g} × beyond" in page.text("#size-note")
+    assert f"{k / 1000:.2g} \u00d7 beyond" in page.text("#size-note")
     assert "extrapolated" in page.element("#size").get_attribute("class")
     page.slide_to(60)
     assert "below the sampled sizes" in page.text("#size-note")
@@ -147,7 +148,7 @@ def test_a_size_can_be_typed(page, power):
     assert page.ids()[0] == laws.ids[np.argmax(laws.mean(777))]
 
 
-@pytest.mark.parametrize(("title", "parameter"), [("α", "alpha"), ("c", "c")])
+@pytest.mark.parametrize(("title", "parameter"), [("\u03b1", "alpha"), ("c", "c")])
 def test_a_heading_sorts_and_sorts_the_other_way(page, power, title, parameter):
     laws, _, url = power
     page.open(url)
@@ -163,8 +164,7 @@ def test_a_heading_sorts_and_sorts_the_other_way(page, power, title, parameter):
 
 
 def test_search_and_filters_narrow_the_list(page, power):
-    laws, _, url = power
-    page.open(url)
+    page.open(power[2])
     page.element("#search").send_keys("item 42.")
     assert page.listed() == ["p042"]
     page.element("#search").clear()
@@ -218,7 +218,7 @@ def test_a_click_opens_a_point_with_its_curve_row_and_text(page, power):
     assert_allclose(drawn[1], mine, rtol=1e-6)
     assert_allclose(drawn[0], means_by_size(samples).mean[5], rtol=1e-6)
     assert page.js("return charts.curve.chart.data.length") == 5
-    said = page.text("#point-lead").replace("−", "-")
+    said = page.text("#point-lead").replace("\u2212", "-")
     number = float(said.split(" by ")[1].split(" ")[0])
     assert number == pytest.approx(abs(laws.mean(1000)[5]), rel=0.005)
 

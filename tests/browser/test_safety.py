@@ -91,7 +91,8 @@ def test_payloads_stay_text_wherever_they_are_shown(page, malicious):
 def test_the_policy_stops_what_would_get_in_anyway(page, malicious):
     page.open(malicious)
     page.js("""
-        document.body.insertAdjacentHTML('beforeend', '<img src="data:," onerror="window.pwned = 1">');
+        const image = '<img src="data:," onerror="window.pwned = 1">';
+        document.body.insertAdjacentHTML('beforeend', image);
         const script = document.createElement('script');
         script.textContent = 'window.pwned = 2';
         document.body.append(script);

@@ -14,6 +14,7 @@ from apiece.errors import DataError
 from apiece.report import _details
 from apiece.report._details import Room
 from apiece.report._images import thumbnail
+
 from conftest import make_blobs
 
 LAWS = synthetic.random_laws(20, random_state=0)

@@ -15,6 +15,7 @@ from apiece.errors import DataError, PlanError
 from apiece.report import build
 from apiece.report._page import SCRIPTS, STYLES, asset, page
 from apiece.report._payload import unpack
+
 from conftest import make_blobs, make_line
 
 LAWS = synthetic.random_laws(10, random_state=0)
@@ -180,7 +181,7 @@ def test_bad_options_are_refused_before_anything_is_written(options, error, word
 
 
 def test_report_is_a_verb_even_after_its_room_was_imported():
-    import apiece.report  # noqa: F401
+    import apiece.report
 
     assert callable(apiece.report)
     assert apiece.report.__name__ == "report"

@@ -10,6 +10,7 @@ import apiece
 from apiece.errors import StoreError
 from apiece.report._payload import unpack
 from apiece.report._serve import Follower, Server, serve
+
 from conftest import make_blobs
 
 

@@ -137,7 +137,7 @@ function logSpaced(low, high, count) {
 
 /* Curves of one or two points: solid where sampled, dashed beyond, with intervals and samples.
    Each curve is { mean(k), interval(k), samples: {k, delta}, means: {k, mean, error}, stroke, shape };
-   `at()` is the size that the slider shows. */
+   `at()` is the size that the slider shows; `mark` moves the line there, without drawing anew. */
 function curveChart(host, { curves, kRange, kReach, label, at, isLog }) {
   const inside = (k) => k >= kRange[0] * 0.999 && k <= kRange[1] * 1.001;
   const sizes = [...logSpaced(...kReach, 160), ...kRange].sort((a, b) => a - b);
@@ -189,17 +189,20 @@ function curveChart(host, { curves, kRange, kReach, label, at, isLog }) {
               }
               paintMeans(ctx, x, y, ratio, { ...means, stroke, shape });
             }
-            ctx.strokeStyle = colour("ink");
-            ctx.lineWidth = ratio;
-            ctx.beginPath();
-            ctx.moveTo(x(at()), u.bbox.top);
-            ctx.lineTo(x(at()), u.bbox.top + u.bbox.height);
-            ctx.stroke();
           }),
+        () => mark(),
       ],
     },
   };
-  return mount(host, options, data);
+  const line = element("div", { className: "at" });
+  let made = null;
+  function mark() {
+    if (made) line.style.left = `${made.chart.valToPos(at(), "x")}px`;
+  }
+  made = mount(host, options, data);
+  made.chart.over.append(line);
+  mark();
+  return { ...made, mark };
 }
 
 /* What the value axis must hold: curves, intervals where sampled, means; not every sample. */

@@ -14,70 +14,63 @@ function makeLaws(report) {
   const params = parameters.map((name) => arrays[`param_${name}`]);
   const isPower = report.family === "power";
   const exponents = isPower ? null : parameters.map((name) => -Number(name.slice(1)) / 2);
-  const cov = [];
-  for (let a = 0; a < p; a++) {
-    for (let b = 0; b < p; b++) cov.push(arrays[`cov_${Math.min(a, b)}${Math.max(a, b)}`]);
-  }
-  const hasCov = cov[0] !== undefined;
+  const height = isPower ? params[0].map((c, i) => c * Math.pow(kRef, -params[1][i])) : null;
+  const hasCov = arrays.cov_00 !== undefined;
+  const { spread, correlation } = hasCov ? correlations(arrays, n, p) : {};
   const gradient = new Float64Array(p);
-  const spread = new Float64Array(p);
 
-  /* The part of a curve that all points share at one size. */
-  const basisAt = (k) => (isPower ? null : exponents.map((power) => Math.pow(k, power)));
+  /* What all points share at one size: the terms of a series, or how far it is from k_ref. */
+  const termsAt = (k) =>
+    isPower ? [k / kRef, Math.log(k / kRef)] : exponents.map((power) => Math.pow(k, power));
 
-  function meanOf(i, k, basis) {
-    if (isPower) return params[0][i] * Math.pow(k, -params[1][i]);
+  /* Value of a point; its gradient by the local coordinates is left in `gradient`. */
+  function meanOf(i, terms) {
+    if (isPower) {
+      gradient[0] = Math.pow(terms[0], -params[1][i]);
+      const mean = height[i] * gradient[0];
+      gradient[1] = -mean * terms[1];
+      return mean;
+    }
     let sum = 0;
-    for (let a = 0; a < p; a++) sum += params[a][i] * basis[a];
+    for (let a = 0; a < p; a++) {
+      gradient[a] = terms[a];
+      sum += params[a][i] * terms[a];
+    }
     return sum;
   }
 
-  function errorOf(i, k, basis, mean) {
+  /* Standard error of the value that was computed last, for the same point. */
+  function errorOf(i) {
     if (!hasCov) return NaN;
-    if (isPower) {
-      gradient[0] = Math.pow(k / kRef, -params[1][i]);
-      gradient[1] = -mean * Math.log(k / kRef);
-    } else {
-      for (let a = 0; a < p; a++) gradient[a] = basis[a];
-    }
     let size = 0;
     for (let a = 0; a < p; a++) {
-      spread[a] = Math.sqrt(cov[a * p + a][i]);
-      gradient[a] *= spread[a];
+      gradient[a] *= spread[a][i];
       const length = Math.abs(gradient[a]);
       if (!(length <= size)) size = length;
     }
     if (size === 0 || Number.isNaN(size)) return size;
     let square = 0;
     for (let a = 0; a < p; a++) {
-      for (let b = 0; b < p; b++) {
-        const correlation = cov[a * p + b][i] / (spread[a] || 1) / (spread[b] || 1);
-        square += (gradient[a] / size) * correlation * (gradient[b] / size);
-      }
+      const one = gradient[a] / size;
+      for (let b = 0; b < p; b++) square += one * correlation[a * p + b][i] * (gradient[b] / size);
     }
     return size * Math.sqrt(Math.max(square, 0));
   }
 
   return {
     n,
-    mean(i, k) {
-      return meanOf(i, k, basisAt(k));
-    },
-    error(i, k) {
-      const basis = basisAt(k);
-      return errorOf(i, k, basis, meanOf(i, k, basis));
-    },
+    mean: (i, k) => meanOf(i, termsAt(k)),
     interval(i, k) {
-      const mean = this.mean(i, k);
-      const half = z * this.error(i, k);
+      const mean = meanOf(i, termsAt(k));
+      const half = z * errorOf(i);
       return [mean - half, mean + half];
     },
     /* Fill `value` and `half` (half the interval) with all points at one size. */
     evaluate(k, value, half) {
-      const basis = basisAt(k);
+      const terms = termsAt(k);
       for (let i = 0; i < n; i++) {
-        value[i] = meanOf(i, k, basis);
-        half[i] = z * errorOf(i, k, basis, value[i]);
+        value[i] = meanOf(i, terms);
+        half[i] = z * errorOf(i);
       }
     },
     /* The sizes between two others at which two points are worth the same, rising. */
@@ -100,6 +93,26 @@ function makeLaws(report) {
       return found;
     },
   };
+}
+
+/* Standard deviations of the local coordinates, and their correlations as rows of a matrix. */
+function correlations(arrays, n, p) {
+  const spread = [];
+  for (let a = 0; a < p; a++) spread.push(arrays[`cov_${a}${a}`].map(Math.sqrt));
+  const correlation = [];
+  for (let a = 0; a < p; a++) {
+    for (let b = 0; b < p; b++) {
+      if (b < a) {
+        correlation.push(correlation[b * p + a]);
+        continue;
+      }
+      const found = new Float64Array(n);
+      const cov = arrays[`cov_${a}${b}`];
+      for (let i = 0; i < n; i++) found[i] = cov[i] / (spread[a][i] || 1) / (spread[b][i] || 1);
+      correlation.push(found);
+    }
+  }
+  return { spread, correlation };
 }
 
 /* Order of numbers, rising or falling; equal ones keep their order, NaN comes last.

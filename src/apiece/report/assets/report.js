@@ -14,7 +14,7 @@ const state = {
   open: -1,
   other: -1,
 };
-let value, half, rank, listed, isListed, selected, searched, pick;
+let value, half, rank, byValue, listed, isListed, selected, searched, pick;
 
 const table = makeTable({
   scroll: $("scroll"),
@@ -143,10 +143,9 @@ function tableColumns() {
   const check = {
     title: "Selected", className: "tick",
     fill: (cell, i) => {
-      const box = element("input", { type: "checkbox", "aria-label": `Select point ${report.ids[i]}` });
-      box.checked = selected[i] === 1;
-      box.tabIndex = -1;
-      cell.append(box);
+      if (!cell.firstChild) cell.append(element("input", { type: "checkbox", tabindex: -1 }));
+      cell.firstChild.setAttribute("aria-label", `Select point ${report.ids[i]}`);
+      cell.firstChild.checked = selected[i] === 1;
     },
   };
   const percent = `${Math.round(100 * report.level)} %`;
@@ -174,20 +173,23 @@ const PARAMETER_NAMES = { alpha: "α", c: "c", a2: "a₂", a3: "a₃", a4: "a₄
 
 /* The interval as a bar about zero, and as numbers for those who cannot see it. */
 function fillInterval(cell, i) {
-  const [low, high] = [value[i] - half[i], value[i] + half[i]];
-  if (!Number.isFinite(low + high)) {
-    cell.textContent = "–";
-    return;
+  if (!cell.firstChild) {
+    const parts = [element("span", { className: "span" }), element("span", { className: "dot" })];
+    const picture = element("span", { className: "forest", "aria-hidden": "true" }, parts);
+    cell.append(picture, element("span", { className: "visually-hidden" }));
   }
-  cell.title = `${short(low)} to ${short(high)}`;
+  const [picture, words] = cell.children;
+  const [low, high] = [value[i] - half[i], value[i] + half[i]];
+  const isKnown = Number.isFinite(low + high);
+  picture.hidden = !isKnown;
+  picture.className = `forest ${value[i] < 0 ? "harms" : "helps"}`;
+  cell.title = words.textContent = isKnown ? `${short(low)} to ${short(high)}` : "unknown";
+  if (!isKnown) return;
   const place = (v) => 50 + 50 * Math.max(-1, Math.min(1, v / scaleOfBars));
-  const bar = element("span", { className: `span ${value[i] < 0 ? "harms" : "helps"}` });
+  const [bar, dot] = picture.children;
   bar.style.left = `${place(low)}%`;
   bar.style.width = `${Math.max(0.5, place(high) - place(low))}%`;
-  const dot = element("span", { className: `dot ${value[i] < 0 ? "harms" : "helps"}` });
   dot.style.left = `${place(value[i])}%`;
-  const picture = element("span", { className: "forest", "aria-hidden": "true" }, [bar, dot]);
-  cell.append(picture, element("span", { className: "visually-hidden", text: cell.title }));
 }
 
 let scaleOfBars = 1;
@@ -229,19 +231,20 @@ function setSize(k) {
   $("slider").setAttribute("aria-valuetext", `${state.k}, ${note}`);
   $("ranked-at").textContent = whole(state.k);
   evaluate();
-  list();
-  charts.curve?.chart.redraw(false, false);
+  // The signs of power laws do not depend on the size, so the plane looks as before.
+  list(report.family === "power" && $("sign").value === "");
+  charts.curve?.mark();
   if (state.open >= 0) showLead();
 }
 
 function evaluate() {
   laws.evaluate(state.k, value, half);
-  const order = orderOf(value, true);
+  byValue = orderOf(value, true);
   rank.fill(NaN);
   let known = 0;
-  while (known < order.length && !Number.isNaN(value[order[known]])) rank[order[known]] = ++known;
+  while (known < laws.n && !Number.isNaN(value[byValue[known]])) rank[byValue[known]] = ++known;
   // Bars reach as far as all but the most extreme points do: one in twenty at either end.
-  const end = (share) => (known ? Math.abs(value[order[Math.floor(share * (known - 1))]]) : 0);
+  const end = (share) => (known ? Math.abs(value[byValue[Math.floor(share * (known - 1))]]) : 0);
   scaleOfBars = 1.3 * Math.max(end(0.05), end(0.95)) || 1;
 }
 
@@ -291,23 +294,17 @@ function inRegion(i) {
   return pick.x[i] >= x[0] && pick.x[i] <= x[1] && pick.y[i] >= y[0] && pick.y[i] <= y[1];
 }
 
-function list() {
+function list(isPlaneSame = false) {
   const tests = filter();
-  const column = columns.find(({ key }) => key === state.sort.key);
-  const order = orderOf(column.keys(), state.sort.falling);
-  isListed.fill(0);
-  let count = 0;
-  for (let place = 0; place < order.length; place++) {
-    const point = order[place];
-    if (tests.every((test) => test(point))) {
-      isListed[point] = 1;
-      order[count++] = point;
-    }
-  }
-  listed = order.subarray(0, count);
+  const { key, falling } = state.sort;
+  const column = columns.find((one) => one.key === key);
+  const order = key === "value" && falling ? byValue : orderOf(column.keys(), falling);
+  isListed.fill(tests.length ? 0 : 1);
+  listed = tests.length ? order.filter((point) => tests.every((test) => test(point))) : order;
+  if (tests.length) for (const point of listed) isListed[point] = 1;
   table.show(listed, state.sort);
   showCount();
-  redrawPlaneSoon();
+  if (!isPlaneSame) redrawPlaneSoon();
 }
 
 function showCount() {
@@ -592,7 +589,7 @@ function regionFromNumbers() {
 let planeTimer = 0;
 function redrawPlaneSoon() {
   clearTimeout(planeTimer);
-  planeTimer = setTimeout(() => charts.plane?.chart.redraw(false, false), 120);
+  planeTimer = setTimeout(() => charts.plane?.chart.redraw(false, false), 250);
 }
 
 /* ---- live ---- */

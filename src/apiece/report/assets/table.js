@@ -3,6 +3,7 @@
 
 const ROW_HEIGHT = 34;
 const ROWS_BESIDE = 6; // rows kept above and below those in sight
+const ROWS_ON_PAPER = 40;
 
 /* Make an element. All text becomes text nodes: nothing a user wrote is ever markup. */
 function element(name, { className, text, ...attributes } = {}, children = []) {
@@ -14,16 +15,24 @@ function element(name, { className, text, ...attributes } = {}, children = []) {
   return made;
 }
 
-/* Columns are { key, title, className, hint, fill(cell, point) }; the table tells of what happens
-   through onSort(key), onOpen(point) and onSelect(point). */
+/* Columns are { key, title, className, hint, fill(cell, point) }, where `fill` may find a cell that
+   it has filled before; the table tells of what happens through onSort(key), onOpen(point) and
+   onSelect(point). */
 function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect }) {
   const [head, body] = [table.tHead, table.tBodies[0]];
   let columns = [];
   let headings = [];
   let rows = new Uint32Array(0);
+  let pool = [];
   let focus = 0;
   let drawn = [0, 0];
   let isPrinting = false;
+  // Kept up to date by events: asking for them while the table changes would lay out the page.
+  let [top, height] = [0, scroll.clientHeight];
+  const [above, below] = [makeSpacer(), makeSpacer()];
+  const nothing = element("tr", {}, [
+    element("td", { colspan: 3, className: "nothing", text: "No point fits the filters." }),
+  ]);
 
   function heading({ key, title, className, hint }) {
     const cell = element("th", { className, scope: "col", "aria-sort": "none" });
@@ -37,60 +46,59 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     return cell;
   }
 
-  function makeRow(index) {
-    const point = rows[index];
-    const row = element("tr", { "aria-rowindex": index + 2, "data-index": index });
-    row.tabIndex = index === focus ? 0 : -1;
-    row.classList.toggle("open", isOpen(point));
-    row.classList.toggle("selected", isSelected(point));
-    row.setAttribute("aria-selected", isSelected(point));
-    for (const { className, fill } of columns) {
-      const cell = element("td", { className });
-      fill(cell, point);
-      row.append(cell);
-    }
-    return row;
+  /* Rows are made once and filled again: moving the slider changes texts, not elements. */
+  function makeRow() {
+    return element("tr", {}, columns.map(({ className }) => element("td", { className })));
   }
 
-  function spacer(count) {
-    const row = element("tr", { className: "spacer", "aria-hidden": "true" });
-    const cell = element("td"); // one cell: a wider one would count columns that are hidden
-    cell.style.height = `${count * ROW_HEIGHT}px`;
-    row.append(cell);
-    return row;
+  function fillRow(row, index) {
+    const point = rows[index];
+    row.setAttribute("aria-rowindex", index + 2);
+    row.dataset.index = index;
+    row.tabIndex = index === focus ? 0 : -1;
+    row.className = `${isOpen(point) ? "open" : ""} ${isSelected(point) ? "selected" : ""}`.trim();
+    row.setAttribute("aria-selected", isSelected(point));
+    columns.forEach(({ fill }, j) => fill(row.cells[j], point));
+  }
+
+  function makeSpacer() {
+    // One cell: a wider one would count columns that are hidden.
+    return element("tr", { className: "spacer", "aria-hidden": "true" }, [element("td")]);
   }
 
   function draw() {
-    const seen = Math.ceil(scroll.clientHeight / ROW_HEIGHT);
-    const first = Math.floor(scroll.scrollTop / ROW_HEIGHT) - ROWS_BESIDE;
+    const seen = Math.ceil(height / ROW_HEIGHT);
+    const first = Math.floor(top / ROW_HEIGHT) - ROWS_BESIDE;
     const from = isPrinting ? 0 : Math.max(0, Math.min(first, rows.length - seen));
-    const to = Math.min(rows.length, isPrinting ? 40 : from + seen + 2 * ROWS_BESIDE);
+    const to = Math.min(rows.length, isPrinting ? ROWS_ON_PAPER : from + seen + 2 * ROWS_BESIDE);
     drawn = [from, to];
-    const hadFocus = body.contains(document.activeElement) && document.activeElement.tagName === "TR";
-    const made = [];
-    for (let index = from; index < to; index++) made.push(makeRow(index));
-    if (!isPrinting) {
-      made.unshift(spacer(from));
-      made.push(spacer(rows.length - to));
-    }
-    if (!rows.length) {
-      const nothing = element("td", { colspan: 3, className: "nothing", text: "No point fits the filters." });
-      made.splice(0, made.length, element("tr", {}, [nothing]));
-    }
-    body.replaceChildren(...made);
-    if (hadFocus) body.querySelector('tr[tabindex="0"]')?.focus({ preventScroll: true });
+    while (pool.length < to - from) pool.push(makeRow());
+    const filled = pool.slice(0, to - from);
+    filled.forEach((row, j) => fillRow(row, from + j));
+    above.cells[0].style.height = `${isPrinting ? 0 : from * ROW_HEIGHT}px`;
+    below.cells[0].style.height = `${isPrinting ? 0 : (rows.length - to) * ROW_HEIGHT}px`;
+    const wanted = rows.length ? [above, ...filled, below] : [nothing];
+    if (wanted.length === body.rows.length && wanted[1] === body.rows[1]) return;
+    const hadFocus = body.contains(document.activeElement);
+    body.replaceChildren(...wanted);
+    if (hadFocus) focusRow();
+  }
+
+  function focusRow() {
+    body.querySelector(`tr[data-index="${focus}"]`)?.focus({ preventScroll: true });
   }
 
   function move(to) {
     focus = Math.max(0, Math.min(rows.length - 1, to));
-    const [top, height] = [focus * ROW_HEIGHT, scroll.clientHeight - head.offsetHeight];
-    if (top < scroll.scrollTop) scroll.scrollTop = top;
-    if (top + ROW_HEIGHT > scroll.scrollTop + height) scroll.scrollTop = top + ROW_HEIGHT - height;
+    const [start, room] = [focus * ROW_HEIGHT, height - head.offsetHeight];
+    if (start < top) scroll.scrollTop = start;
+    if (start + ROW_HEIGHT > top + room) scroll.scrollTop = start + ROW_HEIGHT - room;
+    top = scroll.scrollTop;
     draw();
-    body.querySelector(`tr[data-index="${focus}"]`)?.focus({ preventScroll: true });
+    focusRow();
   }
 
-  const page = () => Math.max(1, Math.floor(scroll.clientHeight / ROW_HEIGHT) - 2);
+  const page = () => Math.max(1, Math.floor(height / ROW_HEIGHT) - 2);
   const moves = {
     ArrowDown: () => focus + 1,
     ArrowUp: () => focus - 1,
@@ -114,18 +122,16 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     if (event.target.matches("input")) onSelect(rows[focus]);
     else onOpen(rows[focus]);
   });
-  let isAsked = false;
   scroll.addEventListener("scroll", () => {
-    if (isAsked) return;
-    isAsked = true;
-    requestAnimationFrame(() => {
-      isAsked = false;
-      const from = Math.floor(scroll.scrollTop / ROW_HEIGHT);
-      const to = Math.min(rows.length, from + Math.ceil(scroll.clientHeight / ROW_HEIGHT));
-      if (from < drawn[0] || to > drawn[1]) draw();
-    });
+    top = scroll.scrollTop;
+    const from = Math.floor(top / ROW_HEIGHT);
+    const to = Math.min(rows.length, from + Math.ceil(height / ROW_HEIGHT));
+    if (from < drawn[0] || to > drawn[1]) draw();
   });
-  new ResizeObserver(() => draw()).observe(scroll);
+  new ResizeObserver(() => {
+    height = scroll.clientHeight;
+    draw();
+  }).observe(scroll);
   addEventListener("beforeprint", () => { isPrinting = true; draw(); });
   addEventListener("afterprint", () => { isPrinting = false; draw(); });
 
@@ -133,6 +139,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     draw,
     setColumns(wanted) {
       columns = wanted;
+      pool = [];
       headings = columns.map(heading);
       head.replaceChildren(element("tr", {}, headings));
     },
@@ -147,8 +154,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
       draw();
     },
     toTop() {
-      scroll.scrollTop = 0;
-      focus = 0;
+      scroll.scrollTop = top = focus = 0;
     },
   };
 }
