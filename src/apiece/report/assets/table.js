@@ -23,7 +23,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
   let columns = [];
   let headings = [];
   let rows = new Uint32Array(0);
-  let pool = [];
+  const pool = []; // the rows in sight
   let focus = 0;
   let drawn = [0, 0];
   let isPrinting = false;
@@ -33,6 +33,8 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
   const nothing = element("tr", {}, [
     element("td", { colspan: 3, className: "nothing", text: "No point fits the filters." }),
   ]);
+
+  body.replaceChildren(above, below, nothing);
 
   function heading({ key, title, className, hint }) {
     const cell = element("th", { className, scope: "col", "aria-sort": "none" });
@@ -72,18 +74,20 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     const from = isPrinting ? 0 : Math.max(0, Math.min(first, rows.length - seen));
     const to = Math.min(rows.length, isPrinting ? ROWS_ON_PAPER : from + seen + 2 * ROWS_BESIDE);
     drawn = [from, to];
-    while (pool.length < to - from) pool.push(makeRow());
-    const filled = pool.slice(0, to - from);
-    filled.forEach((row, j) => fillRow(row, from + j));
+    const hadFocus = body.contains(document.activeElement);
+    while (pool.length > to - from) pool.pop().remove();
+    while (pool.length < to - from) {
+      pool.push(makeRow());
+      below.before(pool.at(-1));
+    }
+    pool.forEach((row, j) => fillRow(row, from + j));
     above.cells[0].style.height = `${isPrinting ? 0 : from * ROW_HEIGHT}px`;
     below.cells[0].style.height = `${isPrinting ? 0 : (rows.length - to) * ROW_HEIGHT}px`;
-    const wanted = rows.length ? [above, ...filled, below] : [nothing];
-    if (wanted.length === body.rows.length && wanted[1] === body.rows[1]) return;
-    const hadFocus = body.contains(document.activeElement);
-    body.replaceChildren(...wanted);
-    if (hadFocus) focusRow();
+    nothing.hidden = rows.length > 0;
+    if (hadFocus && !body.contains(document.activeElement)) focusRow();
   }
 
+  /* Give the row that is walked to the focus, which a row that went away has lost. */
   function focusRow() {
     body.querySelector(`tr[data-index="${focus}"]`)?.focus({ preventScroll: true });
   }
@@ -139,7 +143,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     draw,
     setColumns(wanted) {
       columns = wanted;
-      pool = [];
+      pool.splice(0).forEach((row) => row.remove());
       headings = columns.map(heading);
       head.replaceChildren(element("tr", {}, headings));
     },
