@@ -15,6 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/apiece demo --to demo
 
 test: $(VENV)/.installed-dev
+	@sh tests/browser/install.sh
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.installed-dev

@@ -136,7 +136,9 @@ def test_quiet_says_nothing_on_stderr(workplace):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("command", [[], ["collect"], ["fit"], ["show"], ["value"], ["select"]])
+@pytest.mark.parametrize(
+    "command", [[], ["collect"], ["fit"], ["show"], ["value"], ["select"], ["report"], ["serve"]]
+)
 def test_help_teaches_with_an_example(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -146,7 +148,7 @@ def test_help_teaches_with_an_example(command):
 def test_every_verb_has_a_command():
     from apiece import api
 
-    verbs = {"collect", "fit", "value", "select"}
+    verbs = {"collect", "fit", "value", "select", "report"}
     assert verbs <= set(dir(api))
     assert verbs <= set(cli.commands)
 
@@ -167,5 +169,6 @@ def test_the_demo_finds_most_flipped_labels_and_draws_its_figure(tmp_path):
     picture = (tmp_path / "demo" / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 20_000
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 500_000
     again = run("demo", "--to", tmp_path / "demo", "--json", "--quiet")
     assert json.loads(again.stdout) == found

@@ -75,7 +75,9 @@ def gather(
     near = _details.neighbourhood(laws, dataset, known_rows)
     description |= near.description
     arrays |= near.arrays
-    room = _details.Room(_ROOM - sum(array.nbytes for array in arrays.values()))
+    taken = sum(array.nbytes for array in arrays.values())
+    taken += sum(len(name) for name in description["ids"]) // 2  # as text compresses
+    room = _details.Room(_ROOM - taken)
     for part in (
         _details.columns(laws, dataset, known_rows, room),
         _details.pictures(laws, images, room),

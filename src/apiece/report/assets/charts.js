@@ -230,7 +230,7 @@ function smallest(curves, kReach) {
 function lossChart(host, loss, label) {
   const curve = loss.curve ? [loss.curve_k, loss.curve] : [loss.k, loss.mean];
   const options = {
-    height: 200,
+    height: 180,
     series: [{}, { stroke: loss.curve ? colour("helps") : colour("line"), width: 1.8, points: { show: false } }],
     scales: { x: { time: false, distr: 3, range: [curve[0][0] / 1.1, curve[0].at(-1) * 1.1] } },
     axes: [sizeAxis(), valueAxis(label)],

@@ -154,15 +154,15 @@ function tableColumns() {
     { key: "rank", title: "Rank", className: "number narrow", keys: () => rank, fill: (c, i) => (c.textContent = Number.isNaN(rank[i]) ? "–" : whole(rank[i])) },
     words("id", "Point", (i) => report.ids[i], "words id"),
   ];
-  if (arrays.label) found.push(words("label", "Label", labelOf));
-  if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
   found.push(
     number("value", "Value", value, "number value", "Sort by value at this size"),
     { key: "half", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => half, fill: fillInterval },
-    ...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`])),
   );
+  if (arrays.label) found.push(words("label", "Label", labelOf));
+  if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
+  found.push(...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`], `number wide ${name}`)));
   if (arrays.r2) found.push(number("r2", "R²", arrays.r2));
-  found.push(number("n_samples", "Samples", arrays.n_samples));
+  found.push(number("n_samples", "Samples", arrays.n_samples, "number wide samples"));
   if (report.advices) found.push(words("advice", "Advice", adviceOf));
   if (arrays.probability) found.push(number("probability", "Probability", arrays.probability));
   found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words wide status"));
@@ -243,9 +243,9 @@ function evaluate() {
   rank.fill(NaN);
   let known = 0;
   while (known < laws.n && !Number.isNaN(value[byValue[known]])) rank[byValue[known]] = ++known;
-  // Bars reach as far as all but the most extreme points do: one in twenty at either end.
+  // Bars reach as far as all but the most extreme points do: one in fifty at either end.
   const end = (share) => (known ? Math.abs(value[byValue[Math.floor(share * (known - 1))]]) : 0);
-  scaleOfBars = 1.3 * Math.max(end(0.05), end(0.95)) || 1;
+  scaleOfBars = 1.2 * Math.max(end(0.02), end(0.98)) || 1;
 }
 
 /* ---- filters ---- */

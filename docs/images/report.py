@@ -1,0 +1,89 @@
+"""Make the pictures of the report: ``python docs/images/report.py`` (needs Chromium).
+
+One demo run, its report at desktop and phone width, in light and dark; written beside this file.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import apiece
+from apiece.data import load_demo
+
+HERE = Path(__file__).parent
+SHOTS = {
+    "report.png": (1440, 1080, "light", 1),
+    "report-dark.png": (1440, 1080, "dark", 1),
+    "report-phone.png": (375, 812, "light", 2),
+}
+SCENE = """
+setSize(1000);
+open(report.ids.indexOf(arguments[0]));
+compare(report.ids.indexOf(arguments[1]));
+document.getElementById("log-values").click();
+for (const point of listed.slice(-6)) toggle(point);
+window.scrollTo(0, innerWidth < 600 ? document.getElementById("size").offsetTop : 110);
+"""
+
+
+def make(path: Path) -> tuple[str, str]:
+    """Write the demo's report, and return two points whose curves cross."""
+    dataset, _ = load_demo(flipped=0.1, random_state=0)
+    run = apiece.collect(dataset, sizes=(30, 240), samples=200, random_state=0)
+    laws = apiece.fit(run)
+    apiece.report(run, laws, to=path, dataset=dataset)
+    is_clear = np.asarray((laws.mean(laws.k_range) > 0).all(axis=1))
+    pair = apiece.analysis.crossings(laws.select(is_clear), most=1)
+    return str(pair["first"].iloc[0]), str(pair["second"].iloc[0])
+
+
+def browser() -> Any:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in programs:
+        sys.exit("the pictures need chromium and chromedriver on the PATH.")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(programs[0])
+    flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+    for flag in (*flags, f"--user-data-dir={tempfile.mkdtemp()}"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options=options, service=Service(str(programs[1])))
+
+
+def main() -> None:
+    driver = browser()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "report.html"
+            pair = make(path)
+            for name, (width, height, scheme, scale) in SHOTS.items():
+                metrics = {"width": width, "height": height, "deviceScaleFactor": scale}
+                driver.execute_cdp_cmd(
+                    "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": width < 600}
+                )
+                media = [{"name": "prefers-color-scheme", "value": scheme}]
+                driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+                driver.get(path.as_uri())
+                while not driver.execute_script("return document.documentElement.dataset.ready"):
+                    time.sleep(0.05)
+                driver.execute_script(SCENE, *pair)
+                time.sleep(1)
+                shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+                (HERE / name).write_bytes(base64.b64decode(shot["data"]))
+                print(f"wrote {HERE / name}")
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    main()
