@@ -17,7 +17,7 @@ from apiece.data import Dataset, FilePath
 from apiece.errors import DataError
 from apiece.laws import FitStatus, Laws, quantile
 from apiece.laws.provenance import plain, version
-from apiece.records import Contributions
+from apiece.records import Contributions, caveat
 from apiece.report import _details, _overview, _samples
 from apiece.store import Run
 
@@ -65,6 +65,7 @@ def gather(
         "ids": [str(name) for name in laws.ids.tolist()],
         "statuses": [str(member) for member in FitStatus],
         "status_counts": _overview.status_counts(laws),
+        "caveat": caveat(laws.attrs),
         "facts": _overview.facts(laws, contributions, stored),
         "loss": _loss(contributions, aggregate),
     }

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -185,6 +186,25 @@ def test_report_is_a_verb_even_after_its_room_was_imported():
 
     assert callable(apiece.report)
     assert apiece.report.__name__ == "report"
+
+
+def test_approximate_contributions_are_told_beside_the_results():
+    engine = {"name": "first-order", "is_exact": False, "correlation": 0.97}
+    laws = apiece.Laws(**{**vars(LAWS), "attrs": {"engine": engine}})
+    description, _ = data_of(build(SAMPLES, laws))
+    assert description["caveat"].startswith("approximate: engine first-order")
+    assert data_of(build(SAMPLES, LAWS))[0]["caveat"] is None
+
+
+def test_the_page_has_the_colours_of_the_figures():
+    styles = Path(apiece.plots.__file__).parent
+    css = asset("report.css")
+    light, dark = css.split("@media (prefers-color-scheme: dark)")
+    for sheet, part in (("apiece.mplstyle", light), ("apiece-dark.mplstyle", dark)):
+        cycle = re.search(r"prop_cycle: cycler\('color', \[(.*?)\]", (styles / sheet).read_text())
+        colours = re.findall(r"'(\w{6})'", cycle[1])
+        for name, colour in zip(("helps", "harms", "second"), colours, strict=False):
+            assert re.search(rf"--{name}: #(\w+)", part)[1].upper() == colour
 
 
 def test_a_report_without_laws_fits_them(tmp_path):

@@ -86,6 +86,8 @@ function showOverview() {
   $("made").textContent = `Made by apiece ${report.version}. Values are in units of ${report.metric}; positive means that the point helps.`;
   const [low, high] = report.k_range.map(whole);
   $("lead").textContent = `What each point is expected to change when it joins a training set of k others, in units of ${report.metric}. Sampled from k = ${low} to ${high}; move the size to rank the points anew.`;
+  $("caveat").hidden = !report.caveat;
+  $("caveat").textContent = report.caveat ?? "";
   charts.loss?.destroy();
   charts.loss = null;
   $("loss").hidden = !report.loss;
@@ -332,6 +334,7 @@ function exported() {
   const extra = [];
   if (report.arrays.label || report.arrays.label_number) extra.push(["label", labelOf]);
   if (report.advices) extra.push(["advice", adviceOf]);
+  if (report.caveat) extra.push(["approximate", () => "True"]);
   const head = ["point", "k", "rank", "value", "low", "high", "status", ...extra.map(([name]) => name)];
   const rows = points.map((i) => [
     report.ids[i], state.k, rank[i], value[i], value[i] - half[i], value[i] + half[i],
