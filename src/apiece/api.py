@@ -76,8 +76,8 @@ def collect(
         Contributions that every valued point gets at least, over all sizes together.
     metric
         ``log_loss`` (default for classification), ``softmax_of_proba``, ``brier``, ``zero_one``,
-        ``squared_error`` (default for regression), ``absolute_error``, or a callable
-        ``(y_true, prediction) -> loss``.
+        ``hinge`` (for models with decision values), ``squared_error`` (default for regression),
+        ``absolute_error``, or a callable ``(y_true, prediction) -> loss``.
     design
         ``uniform``, ``grid`` (``n_sizes`` sizes evenly spaced in log k) or ``log-uniform``.
     n_sizes

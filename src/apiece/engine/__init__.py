@@ -9,6 +9,7 @@ from apiece.engine._metrics import METRICS, Metric, resolve_metric
 from apiece.engine._mlp import MLPEngine
 from apiece.engine._models import MODELS, CoupledFolds, Model, resolve_model
 from apiece.engine._refit import RefitEngine
+from apiece.engine._svm import SVMEngine
 
 __all__ = [
     "ENGINES",
@@ -24,6 +25,7 @@ __all__ = [
     "Metric",
     "Model",
     "RefitEngine",
+    "SVMEngine",
     "choose_engine",
     "resolve_metric",
     "resolve_model",

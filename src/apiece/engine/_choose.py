@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from apiece._check import one_of
 from apiece.data import Dataset
-from apiece.engine import _first_order, _knn, _linear, _logistic, _mlp
+from apiece.engine import _first_order, _knn, _linear, _logistic, _mlp, _svm
 from apiece.engine._first_order import FirstOrderEngine
 from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
@@ -16,6 +16,7 @@ from apiece.engine._metrics import Metric, resolve_metric
 from apiece.engine._mlp import MLPEngine
 from apiece.engine._models import Model, resolve_model
 from apiece.engine._refit import RefitEngine
+from apiece.engine._svm import SVMEngine
 from apiece.errors import ModelError
 from apiece.records import Outcome, Task
 
@@ -26,6 +27,7 @@ _FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]
     "logistic": (LogisticEngine, _logistic.supports),
     "knn": (KNNEngine, _knn.supports),
     "mlp": (MLPEngine, _mlp.supports),
+    "svm": (SVMEngine, _svm.supports),
     "first-order": (FirstOrderEngine, _first_order.supports),
 }
 ENGINES = ("auto", "refit", *_FAST)
@@ -95,6 +97,14 @@ def choose_engine(
             "model that predicts probabilities. Pass another model, wrap it in "
             "CalibratedClassifierCV, or use metric='zero_one' (--metric zero_one)."
         )
+    if loss.needs == "decision":
+        found = found.uncalibrated()
+        if not hasattr(found.estimator, "decision_function"):
+            raise ModelError(
+                f"{found.name} has no decision_function, which metric {loss.name!r} needs: "
+                "expected a model with decision values, such as svm or logistic. Pass another "
+                "model, or use metric='zero_one' (--metric zero_one)."
+            )
     if engine == "refit":
         return RefitEngine(dataset, found, loss), "as asked"
     for name, (build, supports) in _FAST.items():

@@ -9,6 +9,9 @@ validation points:
   logits. It lies in a narrow band, and is here because the paper's code computes it.
 - ``brier``: $(p_{j,1} - y_j)^2$ for two classes, $\sum_c (p_{j,c} - 1[y_j = c])^2$ for more.
 - ``zero_one``: the share of wrong labels.
+- ``hinge``: $\max(0, 1 - s_j f_j)$ for two classes, with the decision value $f_j$ and $s_j = 1$ for
+  the second class, $-1$ for the first; for more classes $\max(0, 1 - f_{j,y_j} + \max_{c \ne y_j}
+  f_{j,c})$.
 - ``squared_error``, ``absolute_error``: for regression.
 
 A callable ``(y_true, prediction) -> loss`` works too. For a classifier ``y_true`` holds class codes
@@ -29,7 +32,7 @@ from apiece._check import unknown_name
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.errors import ModelError
 
-Needs = Literal["proba", "label", "value"]
+Needs = Literal["proba", "label", "decision", "value"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Metric:
     name
         Its name in manifests and on axes.
     needs
-        ``proba`` (class probabilities), ``label`` (class codes) or ``value`` (a regression).
+        ``proba`` (class probabilities), ``label`` (class codes), ``decision`` (decision values) or
+        ``value`` (a regression).
     loss
         ``(y_true, prediction) -> float``.
     """
@@ -84,6 +88,17 @@ def zero_one(y_true: AnyArray, labels: AnyArray) -> float:
     return float(np.mean(y_true != labels))
 
 
+def hinge(y_true: IntArray, decision: FloatArray) -> float:
+    """Mean hinge loss of decision values, shape ``(n,)`` or, beyond two classes, ``(n, c)``."""
+    if decision.ndim == 1:
+        margin = np.where(y_true == 1, decision, -decision)
+    else:
+        others = decision.copy()
+        others[np.arange(len(y_true)), y_true] = -np.inf
+        margin = _of_true_class(y_true, decision) - others.max(axis=1)
+    return float(np.maximum(0.0, 1.0 - margin).mean())
+
+
 def squared_error(y_true: FloatArray, prediction: FloatArray) -> float:
     """Mean squared error."""
     return float(np.mean((y_true - prediction) ** 2))
@@ -101,6 +116,7 @@ METRICS: dict[str, Metric] = {
         Metric("softmax_of_proba", "proba", softmax_of_proba),
         Metric("brier", "proba", brier),
         Metric("zero_one", "label", zero_one),
+        Metric("hinge", "decision", hinge),
         Metric("squared_error", "value", squared_error),
         Metric("absolute_error", "value", absolute_error),
     )

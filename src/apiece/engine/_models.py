@@ -147,6 +147,15 @@ class Model:
         """Whether it predicts class probabilities."""
         return hasattr(self.estimator, "predict_proba")
 
+    def uncalibrated(self) -> Model:
+        """Return the model whose decision values it calibrates; itself if it does not."""
+        from sklearn.calibration import CalibratedClassifierCV
+
+        if type(self.estimator) is not CalibratedClassifierCV or self.estimator.ensemble:
+            return self
+        inner = self.estimator.estimator
+        return self if inner is None else Model(self.name, inner)
+
     def seeded(self, seed: int) -> Any:
         """Return a copy in which every open ``random_state`` is ``seed``.
 

@@ -72,13 +72,16 @@ class RefitEngine(BaseEngine):
         return float(loss), int(is_short and self.model.name != "mlp")  # whose length is fixed
 
     def _predict(self, model: Any) -> AnyArray:
-        if self.metric.needs != "proba":
+        if self.metric.needs not in ("proba", "decision"):
             return np.asarray(model.predict(self.dataset.X_val))
-        proba = np.asarray(model.predict_proba(self.dataset.X_val), dtype=np.float64)
-        expected = (len(self.dataset.y_val), self.dataset.n_classes)
-        if proba.shape != expected:
-            raise ValueError(f"predict_proba returned shape {proba.shape}, expected {expected}")
-        return proba
+        n, n_classes = len(self.dataset.y_val), self.dataset.n_classes
+        is_proba = self.metric.needs == "proba"
+        method = "predict_proba" if is_proba else "decision_function"
+        expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
+        found = np.asarray(getattr(model, method)(self.dataset.X_val), dtype=np.float64)
+        if found.shape != expected:
+            raise ValueError(f"{method} returned shape {found.shape}, expected {expected}")
+        return found
 
 
 def _where(task: Task, point: object) -> str:

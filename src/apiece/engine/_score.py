@@ -31,7 +31,7 @@ def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
     metric
         Any metric for classification.
     margins
-        Log odds of class 1, shape ``(n_models, n)``.
+        Log odds of class 1, or decision values, shape ``(n_models, n)``.
     y
         Class codes 0 or 1, shape ``(n,)``.
 
@@ -48,6 +48,8 @@ def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
         return np.asarray(np.minimum(losses, _LARGEST_LOG_LOSS, out=losses).mean(axis=1))
     if metric.name == "zero_one":
         return np.asarray(((margins > 0) != (y == 1)).mean(axis=1))
+    if metric.needs == "decision":
+        return np.array([metric.loss(y, row) for row in margins])
     p = sigmoid(margins)
     if metric.name == "brier":
         return np.asarray(((p - y) ** 2).mean(axis=1))
