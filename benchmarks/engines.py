@@ -26,12 +26,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from apiece import Dataset
-from apiece.engine import Model, RefitEngine, choose_engine, resolve_metric
+from apiece.engine import CoupledFolds, Model, RefitEngine, choose_engine, resolve_metric
 from apiece.records import Task
 from apiece.sampling import log_spaced
 
@@ -104,6 +106,15 @@ CASES = [
         100,
         300,
         1e-5,
+    ),
+    Case(
+        "SVM, calibrated, 28 features",
+        "higgs",
+        CalibratedClassifierCV(SVC(), ensemble=False, cv=CoupledFolds()),
+        {"estimator__tol": 1e-10},
+        30,
+        100,
+        1e-4,
     ),
 ]
 

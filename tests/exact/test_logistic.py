@@ -38,7 +38,7 @@ def compare(dataset, k, *, metric="log_loss", tolerance=1e-5, points=None, **set
 
 
 @pytest.mark.parametrize("k", [10, 40, 100])
-@pytest.mark.parametrize("metric", ["log_loss", "brier", "softmax_of_proba", "zero_one"])
+@pytest.mark.parametrize("metric", ["log_loss", "brier", "softmax_of_proba", "zero_one", "hinge"])
 def test_contributions_are_those_of_a_converged_refit(k, metric):
     compare(data(), k, metric=metric)
 

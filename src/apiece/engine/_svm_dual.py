@@ -62,8 +62,13 @@ def jitter(bound: FloatArray) -> float:
 
 
 def tolerance(bound: FloatArray) -> float:
-    """The violation at which a dual counts as solved: decision values grow with the weights."""
-    return 1e-9 * float(bound.max())
+    """The violation at which a dual counts as solved.
+
+    Where weights are small so are the differences of decision values, and where they are large
+    rounding is.
+    """
+    C = float(bound.max())
+    return 1e-9 * min(1.0, C) + 1e-13 * C
 
 
 def violations(
@@ -89,8 +94,8 @@ def middle_shift(
     $$\max_{i \in I} -y_i e_i \le t \le \min_{i \in J} -y_i e_i$$
 
     is optimal, where $I$ are the points of class $+1$ at 0 and of class $-1$ at their bound,
-    and $J$ the others. libsvm takes the middle, unless rounding leaves it a weight of 1e-18 that it takes
-    for free.
+    and $J$ the others. libsvm takes the middle, unless rounding leaves it a weight of 1e-18 that it
+    takes for free.
 
     Parameters
     ----------

@@ -18,7 +18,6 @@ import numpy as np
 from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engine._svm_dual import (
     FREE,
-    Dual,
     jitter,
     middle_shift,
     solve_dual,
@@ -63,37 +62,24 @@ class Added:
     is_anew: BoolArray
 
 
-@dataclass(frozen=True, eq=False)
 class Machine:
-    """A machine trained on D.
+    """A machine, trained on points of which equal ones of one class are joined.
 
     Parameters
     ----------
     X, y, bound
         Training points, centred, shape ``(n, d)``, labels ±1, and upper bounds of the weights,
-        shape ``(n,)``; no two points are equal and of one class.
+        shape ``(n,)``.
     X_out
         Rows at which decision values are wanted, shape ``(n_out, d)``.
     C, gamma
         As in scikit-learn's ``SVC``; ``C`` bounds the weight of an added point.
     reach
         The largest relative change of gamma that will be asked for.
-    dual
-        The optimum.
     """
 
-    X: FloatArray
-    y: FloatArray
-    bound: FloatArray
-    X_out: FloatArray
-    C: float
-    gamma: float
-    reach: float
-    dual: Dual
-
-    @classmethod
-    def train(
-        cls,
+    def __init__(
+        self,
         X: FloatArray,
         y: FloatArray,
         bound: FloatArray,
@@ -102,16 +88,12 @@ class Machine:
         C: float,
         gamma: float,
         reach: float,
-    ) -> Machine:
-        """Join equal points and solve the dual."""
-        X, y, bound = join_equal(X, y, bound)
-        kernel = np.exp(-gamma * squared_distances(X, X))
-        return cls(X, y, bound, X_out, C, gamma, reach, solve_dual(kernel, y, bound))
-
-    @cached_property
-    def beta(self) -> FloatArray:
-        """Signed weights, shape ``(n,)``."""
-        return self.y * self.dual.alpha
+    ) -> None:
+        self.X, self.y, self.bound = _join_equal(X, y, bound)
+        self.X_out, self.C, self.gamma, self.reach = X_out, C, gamma, reach
+        kernel = np.exp(-gamma * squared_distances(self.X, self.X))
+        self.dual = solve_dual(kernel, self.y, self.bound)
+        self.beta = self.y * self.dual.alpha  # signed weights
 
     @cached_property
     def decision_out(self) -> FloatArray:
@@ -157,7 +139,7 @@ class Machine:
         return self._tableau(np.concatenate([free, others[:n_near]]))
 
     def _tableau(self, rows: IntArray) -> Tableau:
-        return Tableau.of(
+        return Tableau(
             self.dual,
             rows,
             x=self.gamma * squared_distances(self.X[rows], self.X[rows]),
@@ -188,7 +170,7 @@ class Machine:
                 break
             tableau = self._tableau(np.concatenate([tableau.rows, others]))
         for i in poor:
-            anew = Machine.train(
+            anew = Machine(
                 np.concatenate([self.X, Z[i : i + 1]]),
                 np.append(self.y, y[i]),
                 np.append(self.bound, self.C),
@@ -296,7 +278,7 @@ class Machine:
         return sums
 
 
-def join_equal(
+def _join_equal(
     X: FloatArray, y: FloatArray, bound: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Join equal points of one class into one, whose weight is bounded by the sum."""
@@ -306,9 +288,8 @@ def join_equal(
     if len(first) == len(y):
         return X, y, bound
     order = np.argsort(first)
-    total = np.bincount(member.ravel(), weights=bound)
-    first, total = first[order], total[order]
-    return X[first], y[first], total
+    total = np.bincount(member.ravel(), weights=bound)[order].astype(np.float64)
+    return X[first[order]], y[first[order]], total
 
 
 def _chunks(n: int) -> Iterator[slice]:

@@ -20,11 +20,13 @@ import numpy as np
 from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engine._models import CoupledFolds
 from apiece.engine._platt import fit_sigmoids
+from apiece.engine._svm_dual import tolerance
 from apiece.engine._svm_machine import Added, Machine
 
 _SPACING = 0.1  # between the widths of machines, in log gamma
 _SETTLED = 1e-8  # Newton step, in log odds, at which a sigmoid counts as fitted
-_SOLVED = 1e-7  # violation, for each unit of C, at which a machine counts as trained
+_SPREAD = 1e-12  # of held-out decision values, below which a slope would be one of rounding
+_SOLVED = 100  # tolerances within which a machine counts as trained: libsvm's own accuracy
 
 
 class Family:
@@ -77,7 +79,7 @@ class Family:
 
     def _machine(self, node: int) -> Machine:
         if node not in self._machines:
-            self._machines[node] = Machine.train(
+            self._machines[node] = Machine(
                 self._X,
                 self._y,
                 np.full(len(self._y), self._C),
@@ -156,7 +158,7 @@ class FittedSVM:
         gamma: str | float,
         folds: CoupledFolds | None,
     ) -> None:
-        self._y, self._folds, self._solved = y, folds, _SOLVED * C
+        self._y, self._folds, self._solved = y, folds, _SOLVED * tolerance(np.array(C))
         self._fold = np.full(len(y), -1) if folds is None else folds.assign(y)
         labels = np.where(y == 1, 1.0, -1.0)
         self._whole = Family(X, labels, X_val, C=C, gamma=gamma)
@@ -224,7 +226,7 @@ class FittedSVM:
             ab, left = fit_sigmoids((scores - zero) / unit, codes == 1, start=self._start)
             margins = ab[:, :1] * ((decision - zero) / unit) + ab[:, 1:]
         self._start = ab[0] if self._start is None else self._start
-        left[unit[:, 0] < self._solved] = np.inf  # rounding told apart: the slope means nothing
+        left[unit[:, 0] < _SPREAD] = np.inf
         error = np.maximum(_within(error, self._solved), _within(left, _SETTLED))
         return Predictions(margins, error, is_anew)
 

@@ -15,8 +15,6 @@ from a product with $T$. So all points of a batch take one step together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -27,46 +25,25 @@ from apiece.engine._svm_kernel import kernel_terms
 _AT_ONCE = 128  # small systems of similar size that are solved together
 
 
-@dataclass(frozen=True, eq=False)
 class Tableau:
     """The pivoted equations of a machine on the rows that matter.
 
     Parameters
     ----------
+    dual
+        The machine's optimum.
     rows
         Positions among the training points: the free ones, then others, shape ``(w,)``.
-    n_free
-        How many of them are free.
-    y, alpha, excess, state
-        Of these rows, shape ``(w,)``.
-    inverse
-        Inverse of the free block bordered by the intercept, shape ``(n_free + 1, n_free + 1)``.
-    mixed
-        The others' equations times that inverse, shape ``(w - n_free, n_free + 1)``.
-    T
-        The tableau, transposed: rows are what is held fixed, columns what follows, the intercept
-        last; shape ``(w, w + 1)``.
-    terms
-        Terms of the kernel between the rows, each of shape ``(w, w)``.
+    x, y
+        Squared distances times gamma between these rows, shape ``(w, w)``, and their labels ±1.
     bound
         Upper bounds of the weights of the rows, then of an added point, shape ``(w + 1,)``.
+    n_terms
+        How many terms of the kernel are needed.
     """
 
-    rows: IntArray
-    n_free: int
-    y: FloatArray
-    alpha: FloatArray
-    excess: FloatArray
-    state: AnyArray
-    inverse: FloatArray
-    mixed: FloatArray
-    T: FloatArray
-    terms: list[FloatArray]
-    bound: FloatArray
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         dual: Dual,
         rows: IntArray,
         *,
@@ -74,37 +51,23 @@ class Tableau:
         y: FloatArray,
         bound: FloatArray,
         n_terms: int,
-    ) -> Tableau:
-        """Pivot the equations.
-
-        Parameters
-        ----------
-        dual
-            The machine's optimum.
-        rows
-            The rows that matter, all free ones first, shape ``(w,)``.
-        x, y
-            Squared distances times gamma between these rows, shape ``(w, w)``, and their labels ±1.
-        bound
-            Upper bounds of the weights of the rows, then of an added point, shape ``(w + 1,)``.
-        n_terms
-            How many terms of the kernel are needed.
-        """
-        s, w = int((dual.state[rows] == FREE).sum()), len(rows)
-        terms = [term.copy() for term in kernel_terms(x, n_terms)]
-        Q = y[:, None] * terms[0] * y
+    ) -> None:
+        self.rows, self.y, self.bound = rows, y, bound
+        self.alpha, self.excess, self.state = dual.alpha[rows], dual.excess[rows], dual.state[rows]
+        self.n_free, w = int((self.state == FREE).sum()), len(rows)
+        self.terms = [term.copy() for term in kernel_terms(x, n_terms)]
+        s = self.n_free
+        Q = y[:, None] * self.terms[0] * y
         Q[np.diag_indices(w)] += jitter(bound)
-        free = bordered(Q[:s, :s], y[:s])
-        inverse: FloatArray = np.asarray(np.linalg.inv(free), dtype=np.float64)
-        inverse += inverse @ (np.eye(s + 1) - free @ inverse)
+        # the free block bordered by the intercept, inverted, and the others' equations times that
+        self._inverse = _invert(bordered(Q[:s, :s], y[:s]))
         others = np.concatenate([y[s:, None], Q[s:, :s]], axis=1)
-        mixed = others @ inverse
-        T = np.empty((w, w + 1))
-        T[:s, :s], T[s:, :s] = inverse[1:, 1:], -mixed[:, 1:]
+        self._mixed = mixed = others @ self._inverse
+        # transposed: rows are what is held fixed, columns what follows, the intercept last
+        self._T = T = np.empty((w, w + 1))
+        T[:s, :s], T[s:, :s] = self._inverse[1:, 1:], -mixed[:, 1:]
         T[:s, s:w], T[s:, s:w] = mixed[:, 1:].T, Q[s:, s:] - mixed @ others.T
-        T[:s, w], T[s:, w] = inverse[0, 1:], -mixed[:, 0]
-        own = (dual.alpha[rows], dual.excess[rows], dual.state[rows])
-        return cls(rows, s, y, *own, inverse, mixed, T, terms, bound)
+        T[:s, w], T[s:, w] = self._inverse[0, 1:], -mixed[:, 0]
 
     def enter(self, kernel: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What a unit of weight of each added point does.
@@ -115,10 +78,10 @@ class Tableau:
         """
         w, s = len(self.rows), self.n_free
         q = np.concatenate([y[:, None], kernel * self.y * y[:, None]], axis=1)
-        response = q[:, : s + 1] @ self.inverse
+        response = q[:, : s + 1] @ self._inverse
         c = np.empty((len(y), w + 1))
         c[:, :s], c[:, w] = -response[:, 1:], -response[:, 0]
-        c[:, s:w] = q[:, s + 1 :] - q[:, : s + 1] @ self.mixed.T
+        c[:, s:w] = q[:, s + 1 :] - q[:, : s + 1] @ self._mixed.T
         c_z = 1.0 + jitter(self.bound) - np.einsum("ij,ij->i", q[:, : s + 1], response)
         return c, c_z
 
@@ -129,7 +92,7 @@ class Tableau:
         the change of the intercept, shape ``(n, w + 1)``.
         """
         w, s = len(self.rows), self.n_free
-        known = -(eta[:, :s] @ self.T[:s])
+        known = -(eta[:, :s] @ self._T[:s])
         known[:, :s] += self.alpha[:s]
         known[:, s:w] += self.excess[s:]
         known[:, s:w] += eta[:, s:]
@@ -177,7 +140,7 @@ class Tableau:
             alpha[some, w], excess[some, w] = found[:, -1], of_z
         result = c * alpha[:, w:]
         result += known[:, :-1]
-        result += csr_array((held, row, np.append(first, len(held))), shape=(n, w)) @ self.T
+        result += csr_array((held, row, np.append(first, len(held))), shape=(n, w)) @ self._T
         alpha[:, :s] = result[:, :s]
         alpha[:, s:w] = 0.0 if is_rate else self.alpha[s:]
         excess[:, :s] = 0.0
@@ -208,7 +171,7 @@ class Tableau:
         now, now_z = state[at, rows], state[some, -1]
         bound = np.zeros_like(self.bound) if is_rate else self.bound
         A = np.empty((n, m + 1, m + 1))
-        A[:, :m, :m] = self.T[rows[:, None, :], rows[:, :, None]]
+        A[:, :m, :m] = self._T[rows[:, None, :], rows[:, :, None]]
         A[:, :m, m] = c[at, rows]
         A[:, m, :m] = np.where(rows < s, -A[:, :m, m], A[:, :m, m])
         A[:, m, m] = c_z[some]
@@ -227,6 +190,16 @@ class Tableau:
         rhs[is_given] = given[is_given]
         found = _solve_each(A, rhs)
         return found, known[some, -1] + np.einsum("ij,ij->i", of_z, found)
+
+
+def _invert(matrix: FloatArray) -> FloatArray:
+    """Invert a matrix, with one step of refinement; what is wrong with a singular one will show."""
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(matrix)
+    inverse += inverse @ (np.eye(len(matrix)) - matrix @ inverse)
+    return np.asarray(inverse, dtype=np.float64)
 
 
 def _solve_each(A: FloatArray, rhs: FloatArray) -> FloatArray:

@@ -49,6 +49,15 @@ def test_zero_one_squared_and_absolute_error_are_those_of_scikit_learn():
     assert METRICS["zero_one"].loss(CODES, labels) == pytest.approx(sk.zero_one_loss(CODES, labels))
 
 
+def test_hinge_is_that_of_scikit_learn_for_two_classes_and_for_more():
+    decision = RNG.normal(size=(50, 4)) * 2
+    y = CODES % 2
+    expected = sk.hinge_loss(y, decision[:, 0])
+    assert METRICS["hinge"].loss(y, decision[:, 0]) == pytest.approx(expected, rel=1e-12)
+    expected = sk.hinge_loss(CODES, decision, labels=range(4))
+    assert METRICS["hinge"].loss(CODES, decision) == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_default_metric_follows_the_kind_of_data():
     assert resolve_metric(None, kind="classification", has_proba=True).name == "log_loss"
     assert resolve_metric(None, kind="regression", has_proba=False).name == "squared_error"

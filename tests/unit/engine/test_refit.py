@@ -3,9 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
+from sklearn.metrics import hinge_loss
+from sklearn.svm import SVC, LinearSVC
 
+from apiece import Dataset
 from apiece.engine import choose_engine
 from apiece.errors import EngineError, ModelError
 from apiece.records import Task
@@ -47,6 +50,37 @@ def test_a_model_without_probabilities_is_refused_under_log_loss(blobs):
         choose_engine(blobs, model=LinearSVC(), metric="log_loss")
     engine, _ = choose_engine(blobs, model=LinearSVC(), metric="zero_one")
     assert np.isfinite(engine.run(TASK).delta).all()
+
+
+def test_a_model_without_decision_values_is_refused_under_hinge(blobs):
+    with pytest.raises(ModelError, match=r"tree has no decision_function.*zero_one"):
+        choose_engine(blobs, model="tree", metric="hinge")
+
+
+def test_hinge_takes_decision_values(blobs):
+    engine, _ = choose_engine(blobs, model=LinearSVC(C=0.1), metric="hinge")
+    machine = LinearSVC(C=0.1, random_state=0).fit(blobs.X[:20], blobs.y[:20])
+    expected = hinge_loss(blobs.y_val, machine.decision_function(blobs.X_val))
+    assert engine.run(TASK).loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_hinge_needs_no_calibration_so_a_calibrated_model_is_taken_without(blobs):
+    engine, _ = choose_engine(blobs, model="svm", metric="hinge", engine="refit")
+    assert type(engine.model.estimator) is SVC
+    assert engine.model.name == "svm"
+    several = CalibratedClassifierCV(SVC())  # an ensemble of machines has no one decision value
+    with pytest.raises(ModelError, match="no decision_function"):
+        choose_engine(blobs, model=several, metric="hinge")
+
+
+def test_decision_values_of_another_shape_are_an_error():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), np.arange(80) % 4
+    four = Dataset.from_arrays(X[:50], y[:50], X_val=X[50:], y_val=y[50:], kind="classification")
+    pairs = SVC(decision_function_shape="ovo")
+    engine, _ = choose_engine(four, model=pairs, metric="hinge")
+    with pytest.raises(EngineError, match=r"decision_function returned shape \(30, 6\)"):
+        engine.run(TASK)
 
 
 def test_fits_that_stop_short_are_counted(blobs):

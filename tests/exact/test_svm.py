@@ -1,0 +1,302 @@
+"""The SVM engine against an interior point method in double precision, where it could go wrong.
+
+libsvm keeps kernels in single precision: at any ``tol`` its own contributions stray by 1e-6 to
+1e-4 of their mean at C = 1, and more at larger C, so the reference is another solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import hinge_loss
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC, LinearSVC
+
+from apiece import Dataset
+from apiece.engine import (
+    METRICS,
+    CoupledFolds,
+    Model,
+    RefitEngine,
+    SVMEngine,
+    choose_engine,
+    resolve_metric,
+)
+from apiece.engine import _svm_machine as machine_module
+from apiece.engine._svm import supports
+from apiece.errors import EngineError, ModelError
+from apiece.records import Task
+
+from oracles import CalibratedSVC, InteriorPointSVC
+
+
+def data(n=90, d=5, seed=0, shift=1.5, n_val=40, prepare=lambda X, y: (X, y)):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + n_val, d))
+    y = (X[:, 0] * shift + X[:, -1] ** 2 - 1 + 0.5 * rng.logistic(size=len(X)) > 0).astype(int)
+    y[:2] = y[n : n + 2] = [0, 1]
+    X, y = prepare(X, y)
+    return Dataset.from_arrays(X[:n], y[:n], X_val=X[n:], y_val=y[n:], kind="classification")
+
+
+def calibrated(**settings):
+    return CalibratedClassifierCV(SVC(**settings), ensemble=False, cv=CoupledFolds())
+
+
+def compare(dataset, k, *, metric="log_loss", points=None, tolerance=1e-5, n_refits=0, **settings):
+    needs_proba = METRICS[metric].needs == "proba" if isinstance(metric, str) else True
+    estimator = calibrated(**settings) if needs_proba else SVC(**settings)
+    oracle = InteriorPointSVC(settings.get("C", 1.0), settings.get("gamma", "scale"))
+    loss = resolve_metric(metric, kind="classification", has_proba=needs_proba)
+    task = Task(0, np.arange(k), np.arange(k, k + 15) if points is None else points, 0)
+    fast = SVMEngine(dataset, Model("svm", estimator), loss).run(task)
+    reference = Model("oracle", CalibratedSVC(oracle) if needs_proba else oracle)
+    slow = RefitEngine(dataset, reference, loss).run(task)
+    assert fast.loss == pytest.approx(slow.loss, rel=1e-7)
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=tolerance * np.abs(slow.delta).mean())
+    assert fast.notes["refits"] <= n_refits
+    return fast
+
+
+@pytest.mark.parametrize("k", [12, 40, 70])
+@pytest.mark.parametrize("metric", ["log_loss", "brier", "softmax_of_proba", "hinge", "zero_one"])
+def test_contributions_are_those_of_a_converged_refit(k, metric):
+    outcome = compare(data(), k, metric=metric)
+    assert outcome.certificate < 1e-8
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
+def test_any_regularisation_and_width(C, gamma):
+    compare(data(), 60, C=C, gamma=gamma, n_refits=3)
+
+
+def test_a_point_beyond_the_margin_changes_nothing_if_the_width_is_fixed():
+    dataset = data(shift=8.0)
+    machine = SVC(gamma=0.2).fit(dataset.X[:60], dataset.y[:60])
+    side = np.where(dataset.y == 1, 1.0, -1.0)
+    beyond = np.flatnonzero(side * machine.decision_function(dataset.X) > 1.02)
+    beyond = beyond[beyond >= 60]
+    assert len(beyond) > 2
+    outcome = compare(dataset, 60, metric="hinge", gamma=0.2)
+    engine = SVMEngine(dataset, Model("svm", SVC(gamma=0.2)), METRICS["hinge"])
+    assert_allclose(engine.run(Task(0, np.arange(60), beyond, 0)).delta, 0.0, atol=1e-12)
+    assert np.abs(outcome.delta).max() > 1e-3
+
+
+def test_separable_data_with_hardly_any_penalty():
+    compare(data(shift=1e3, d=3), 60, C=1e4)
+
+
+def test_more_features_than_points():
+    compare(data(d=100), 30)
+
+
+def test_few_features_where_free_points_depend_on_each_other():
+    compare(data(d=1, shift=4.0), 60, n_refits=2)
+    compare(data(d=2), 70, n_refits=2)
+
+
+def test_constant_features():
+    def flatten(X, y):
+        X[:, 2:] = 7.0
+        return X, y
+
+    compare(data(prepare=flatten), 50, n_refits=2)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_duplicated_points_also_with_the_other_label(C):
+    def repeat(X, y):
+        X[10:20], y[10:20] = X[:10], y[:10]
+        X[60:70], y[60:70] = X[5:15], y[5:15]
+        X[70:75], y[70:75] = X[:5], 1 - y[:5]
+        return X, y
+
+    compare(data(prepare=repeat), 55, C=C, points=np.arange(58, 78), n_refits=2)
+
+
+@pytest.mark.parametrize("scale", [np.logspace(-3, 3, 5), 1e3, 1e-3])
+def test_extreme_scales(scale):
+    compare(data(prepare=lambda X, y: (X * scale, y)), 60, n_refits=5)
+
+
+def test_outliers_change_the_width_a_lot_and_are_still_exact():
+    def blow_up(X, y):
+        X[70:74] *= 30
+        X[74:76] *= 1e4
+        return X, y
+
+    compare(data(prepare=blow_up), 60, points=np.arange(66, 78))
+
+
+def test_a_class_with_fewer_members_than_folds():
+    def thin_out(X, y):
+        y[:60] = 0
+        y[[3, 17, 40]] = 1
+        return X, y
+
+    compare(data(prepare=thin_out), 60, n_refits=3)
+
+
+def test_a_point_that_opens_a_fold():
+    dataset = data(n=40)
+    zeros, ones = (np.flatnonzero(dataset.y == code) for code in (0, 1))
+    task = Task(
+        0, np.concatenate([zeros[:3], ones[:3]]), np.concatenate([zeros[5:9], ones[5:9]]), 0
+    )
+    fast = SVMEngine(dataset, Model("svm", calibrated()), METRICS["brier"]).run(task)
+    oracle = Model("oracle", CalibratedSVC(InteriorPointSVC()))
+    slow = RefitEngine(dataset, oracle, METRICS["brier"]).run(task)
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=1e-5 * np.abs(slow.delta).mean())
+
+
+def test_candidates_from_outside_the_pool():
+    pool = data()
+    rng = np.random.default_rng(3)
+    both = Dataset.from_arrays(
+        pool.X,
+        pool.y,
+        X_val=pool.X_val,
+        y_val=pool.y_val,
+        candidates=(rng.normal(size=(4, 5)) * 2, np.array([0, 1, 0, 1])),
+        kind="classification",
+    )
+    compare(both, 60, points=np.array([70, 90, 91, 92, 93]))
+
+
+def test_a_metric_of_the_users_own_sees_probabilities_or_labels():
+    compare(data(), 50, metric=lambda y, p: float(np.mean(np.abs(p[:, 1] - y) ** 1.5)))
+    misses = resolve_metric(
+        lambda y, label: float(np.mean((y == 1) & (label == 0))),
+        kind="classification",
+        has_proba=False,
+    )
+    task = Task(0, np.arange(30), np.arange(30, 60), 0)
+    fast = SVMEngine(data(), Model("svm", SVC()), misses).run(task)
+    slow = RefitEngine(data(), Model("svm", SVC(tol=1e-8)), misses).run(task)
+    assert_array_equal(fast.delta, slow.delta)
+
+
+def test_it_equals_scikit_learns_own_calibrated_model():
+    dataset, loss = data(n=150), METRICS["log_loss"]
+    task = Task(0, np.arange(100), np.arange(100, 115), 0)
+    fast = SVMEngine(dataset, Model("svm", calibrated()), loss).run(task)
+    slow = RefitEngine(dataset, Model("svm", calibrated(tol=1e-10)), loss).run(task)
+    # scikit-learn's sigmoid stops at a gradient of 1e-6, and libsvm is in single precision
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=1e-4 * np.abs(slow.delta).mean())
+
+
+def test_points_that_do_not_settle_are_solved_from_scratch_and_counted(monkeypatch):
+    dataset, task = data(), Task(0, np.arange(50), np.arange(50, 60), 0)
+    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    expected = engine.run(task)
+    settle = machine_module.settle
+
+    def first_fails(tableau, batch):
+        found, is_settled = settle(tableau, batch)
+        is_settled[0] = False
+        return found, is_settled
+
+    monkeypatch.setattr(machine_module, "settle", first_fails)
+    outcome = engine.run(task)
+    assert 1 <= outcome.notes["refits"] <= 10
+    assert_allclose(outcome.delta, expected.delta, atol=1e-6 * np.abs(expected.delta).mean())
+
+
+def test_a_machine_that_cannot_be_solved_is_refitted_and_counted(monkeypatch):
+    dataset, task = data(), Task(0, np.arange(50), np.arange(50, 56), 0)
+    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    expected = engine.run(task)
+    assert expected.notes == {"refits": 0}
+    solve = machine_module.solve_dual
+    monkeypatch.setattr(
+        machine_module,
+        "solve_dual",
+        lambda *problem: replace(solve(*problem), violation=1.0),
+    )
+    outcome = engine.run(task)
+    assert outcome.notes == {"refits": 6}
+    assert_allclose(outcome.delta, expected.delta, atol=1e-4 * np.abs(expected.delta).mean())
+
+
+def test_features_that_are_all_constant_are_left_to_a_refit():
+    dataset = data(prepare=lambda X, y: (np.full_like(X, 3.0), y))
+    engine = SVMEngine(dataset, Model("svm", SVC()), METRICS["hinge"])
+    task = Task(0, np.arange(20), np.arange(20, 24), 0)
+    outcome = engine.run(task)
+    assert outcome.notes == {"refits": 4}
+    assert_array_equal(
+        outcome.delta, RefitEngine(dataset, engine.model, engine.metric).run(task).delta
+    )
+
+
+def test_a_fold_without_one_of_the_classes_fails_as_a_refit_does():
+    dataset = data()
+    one = np.flatnonzero(dataset.y == 1)[:1]
+    subset = np.concatenate([np.flatnonzero(dataset.y == 0)[:20], one])
+    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    with pytest.raises(EngineError, match=r"svm failed on task 4 \(k=21\)"):
+        engine.run(Task(4, subset, np.array([80]), 0))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "metric", "reason"),
+    [
+        (calibrated(), "log_loss", None),
+        (calibrated(), "zero_one", None),
+        (SVC(C=30, gamma=0.1), "hinge", None),
+        (SVC(gamma="auto", tol=1e-9, cache_size=10), "zero_one", None),
+        (SVC(), "log_loss", "needs what Model does not predict"),
+        (SVC(kernel="linear"), "hinge", "kernel is 'linear'"),
+        (SVC(kernel=np.dot), "hinge", "kernel is"),
+        (SVC(class_weight="balanced"), "hinge", "class_weight is set"),
+        (SVC(max_iter=5), "hinge", "max_iter"),
+        (SVC(gamma=0.0), "hinge", "gamma is 0"),
+        (SVC(C=np.inf), "hinge", "C is inf"),
+        (LinearSVC(), "hinge", "not an SVC"),
+        (type("Mine", (SVC,), {})(), "hinge", "not an SVC"),
+        (CalibratedClassifierCV(SVC(), ensemble=False), "log_loss", "reshuffles"),
+        (
+            CalibratedClassifierCV(SVC(), ensemble=False, cv=StratifiedKFold(5)),
+            "log_loss",
+            "reshuffles",
+        ),
+        (CalibratedClassifierCV(SVC(), cv=CoupledFolds()), "log_loss", "ensemble"),
+        (
+            CalibratedClassifierCV(SVC(), ensemble=False, cv=CoupledFolds(), method="isotonic"),
+            "log_loss",
+            "isotonic",
+        ),
+    ],
+)
+def test_models_are_recognised_by_type_and_settings(estimator, metric, reason):
+    found = supports(data(), Model("Model", estimator), METRICS[metric])
+    assert found is None if reason is None else reason in found
+
+
+def test_auto_picks_it_for_the_name_and_for_a_plain_estimator(blobs):
+    for model, metric in (("svm", "log_loss"), ("svm", "hinge"), (SVC(C=0.3), "zero_one")):
+        engine, reason = choose_engine(blobs, model=model, metric=metric)
+        assert engine.name == "svm"
+        assert "exact" in reason
+    with pytest.raises(ModelError, match="kernel is 'linear'"):
+        choose_engine(blobs, model=SVC(kernel="linear"), metric="hinge", engine="svm")
+
+
+def test_three_classes_are_refitted():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 3
+    dataset = Dataset.from_arrays(X[:60], y[:60], X_val=X[60:], y_val=y[60:], kind="classification")
+    assert choose_engine(dataset, model="svm")[0].name == "refit"
+    engine, _ = choose_engine(dataset, model="svm", metric="hinge")
+    assert engine.name == "refit"
+    task = Task(0, np.arange(40), np.arange(40, 43), 0)
+    expected = hinge_loss(y[60:], SVC().fit(X[:40], y[:40]).decision_function(X[60:]))
+    assert engine.run(task).loss == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ModelError, match="two classes"):
+        choose_engine(dataset, model="svm", engine="svm")
