@@ -93,8 +93,7 @@ class InteriorPointSVC(ClassifierMixin, BaseEstimator):
             self.b_ = (gap[from_below].max() + gap[~from_below].min()) / 2
         self.weight_ = a * sign
         excess = sign * (self.b_ - gap)
-        violation = np.where(share < 1e-7, -excess, np.where(share > 1 - 1e-7, excess, abs(excess)))
-        if violation.max() > 1e-8 * max(1.0, self.C):
+        if np.abs(share - np.clip(share - excess, 0, 1)).max() > 1e-5:
             raise ArithmeticError("the interior point method did not converge")
         return self
 

@@ -71,7 +71,7 @@ class SVMEngine(BaseEngine):
     """Updates a support vector machine for each added point, instead of training it again."""
 
     name: ClassVar[str] = "svm"
-    rows_per_shard: ClassVar[int] = 4096
+    rows_per_shard: ClassVar[int] = 2048
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
