@@ -115,6 +115,7 @@ def laws(draw):
         family=family,
         params=params,
         cov=cov if cov is None else (cov + cov.transpose(0, 2, 1)) / 2,
+        df=draw(st.sampled_from([None, 7.0, np.inf])),
         sigma=rng.exponential(size=n),
         beta=rng.normal(2, 1, n),
         r2=np.where(rng.random(n) < 0.5, np.nan, rng.random(n)),

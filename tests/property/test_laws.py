@@ -21,7 +21,11 @@ def test_saved_laws_load_exactly_as_they_were(laws, tmp_path_factory):
         before, after = getattr(laws, name), getattr(again, name)
         assert_array_equal(before, after)
         assert before.dtype == after.dtype
-    for before, after in ((laws.cov, again.cov), (laws.labels, again.labels)):
+    for before, after in (
+        (laws.cov, again.cov),
+        (laws.df, again.df),
+        (laws.labels, again.labels),
+    ):
         assert (before is None) == (after is None)
         if before is not None and after is not None:
             assert_array_equal(before, after)

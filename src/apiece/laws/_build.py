@@ -18,7 +18,7 @@ from apiece.laws.status import FitStatus, statuses
 
 FAMILIES: Final = ("power", "series")
 NUMBERS: Final = ("sigma", "beta", "r2", "r2_variance")
-_OTHERS: Final = ("n_samples", "status", "ids", "labels", "cov", "attrs", "diagnostics")
+_OTHERS: Final = ("n_samples", "status", "ids", "labels", "cov", "df", "attrs", "diagnostics")
 
 
 def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family:
@@ -75,6 +75,7 @@ def from_columns(params: FloatArray, given: Mapping[str, Any]) -> dict[str, Any]
         "status": [FitStatus.OK if known else FitStatus.TOO_FEW for known in has_law],
         "labels": None,
         "cov": None,
+        "df": None,
         "attrs": {},
         "diagnostics": {},
         **dict.fromkeys(NUMBERS, np.nan),
@@ -87,4 +88,6 @@ def from_columns(params: FloatArray, given: Mapping[str, Any]) -> dict[str, Any]
     fields["ids"] = np.asarray(fields["ids"])
     fields["labels"] = None if fields["labels"] is None else np.asarray(fields["labels"])
     fields["cov"] = None if fields["cov"] is None else np.asarray(fields["cov"], np.float64)
+    if fields["df"] is not None:
+        fields["df"] = np.array(np.broadcast_to(np.asarray(fields["df"], np.float64), n))
     return fields

@@ -2,8 +2,9 @@
 
 One row for each point: ``point``, ``label`` (if known), the parameters by name, ``sigma``,
 ``beta``, ``r2``, ``r2_variance``, ``n_samples``, ``status`` (a word) and the upper triangle of
-``cov`` as ``cov_<coordinate>_<coordinate>``. Everything else is one JSON object under the key
-``apiece.laws`` of the schema's metadata, with a ``schema_version``. Pages carry checksums.
+``cov`` as ``cov_<coordinate>_<coordinate>``, with its degrees of freedom ``df`` (if known).
+Everything else is one JSON object under the key ``apiece.laws`` of the schema's metadata, with a
+``schema_version``. Pages carry checksums.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def save(laws: Laws, path: str | os.PathLike[str]) -> None:
     columns |= {"status": [FitStatus(member).name for member in laws.status]}
     if laws.cov is not None:
         columns |= {name: laws.cov[:, a, b] for name, a, b in _triangle(laws.family)}
+    if laws.df is not None:
+        columns["df"] = laws.df
     meta = {
         "schema_version": SCHEMA_VERSION,
         "family": laws.family.name,
@@ -118,6 +121,7 @@ def _fields(table: Any, meta: dict[str, Any]) -> dict[str, Any]:
         "family": family,
         "params": np.stack(params, axis=1),
         "cov": cov,
+        "df": numbers("df") if "df" in table.column_names else None,
         **{name: numbers(name) for name in NUMBERS},
         "n_samples": np.array(table.column("n_samples").to_numpy(), dtype=np.int64),
         "status": statuses(FitStatus[word] for word in table.column("status").to_pylist()),

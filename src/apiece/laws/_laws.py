@@ -1,9 +1,10 @@
 r"""`Laws`: for every point a curve $\psi_k$ over dataset sizes, its uncertainty and its history.
 
-Uncertainty is a covariance in the family's local coordinates $\theta$; for any quantity
-$g(\theta)$ that is linear in the curve, the delta method gives its variance
+Uncertainty is Student's t in the family's local coordinates $\theta$, with a squared scale $C$
+(a covariance, where the degrees of freedom are infinite); for any quantity $g(\theta)$ that is
+linear in the curve, the delta method gives its standard error
 
-$$\mathrm{Var}[g] \approx \nabla g^\top\,\mathrm{Cov}[\theta]\,\nabla g .$$
+$$\mathrm{se}[g]^2 \approx \nabla g^\top\,C\,\nabla g .$$
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from apiece.errors import DataError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
 from apiece.laws._family import Family
-from apiece.laws._normal import quantile, roots, standard_error
+from apiece.laws._normal import quantile, roots, spread_of_scale, standard_error
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
 
@@ -69,6 +70,9 @@ class Laws:
     cov
         Covariances in local coordinates, shape ``(n_points, p, p)``; None, or nan for a point,
         where unknown.
+    df
+        Degrees of freedom of the errors, shape ``(n_points,)``: with few samples the noise itself
+        is uncertain, so intervals and draws are Student's t. Infinite or None: normal.
     labels
         The points' labels, shape ``(n_points,)``, or None.
     attrs
@@ -88,6 +92,7 @@ class Laws:
     ids: AnyArray
     k_range: tuple[int, int]
     cov: FloatArray | None = None
+    df: FloatArray | None = None
     labels: AnyArray | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +100,7 @@ class Laws:
     def __post_init__(self) -> None:
         n, p = len(self.ids), len(self.family.parameters)
         expected: dict[str, tuple[int, ...]] = {"params": (n, p), "cov": (n, p, p)}
-        for name in (*NUMBERS, "params", "cov", "n_samples", "status", "labels"):
+        for name in (*NUMBERS, "params", "cov", "df", "n_samples", "status", "labels"):
             column, shape = getattr(self, name), expected.get(name, (n,))
             if column is not None and column.shape != shape:
                 raise DataError(
@@ -238,11 +243,12 @@ class Laws:
     def interval(self, k: npt.ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         r"""Return the interval ``(low, high)`` around ``mean(k)``, each in its shape.
 
-        Normal, by the delta method: $\psi_k \pm z\,\mathrm{se}(\psi_k)$ with $z$ the quantile of
-        ``level``; nan where ``cov`` is unknown. It covers the law's mean, not single contributions.
+        By the delta method: $\psi_k \pm t\,\mathrm{se}(\psi_k)$ with $t$ the quantile of ``level``
+        for the point's degrees of freedom; nan where ``cov`` is unknown. It covers the law's mean,
+        not single contributions.
         """
-        half = quantile(level) * self.stderr(k)
         mean = self.mean(k)
+        half = (quantile(level, self.df) * self.stderr(k).T).T
         return mean - half, mean + half
 
     def functional(self, k: npt.ArrayLike, weights: npt.ArrayLike, level: float = 0.9) -> Estimate:
@@ -273,11 +279,14 @@ class Laws:
         if self.cov is None:
             half = np.full(n, np.nan)
         else:
-            half = quantile(level) * standard_error(gradient[:, None, :], self.cov)[:, 0]
+            half = quantile(level, self.df) * standard_error(gradient[:, None, :], self.cov)[:, 0]
         return Estimate(value, value - half, value + half)
 
     def draws(self, n: int, *, random_state: RandomState = None) -> FloatArray:
-        """Draw parameters from their uncertainty, normal in local coordinates.
+        """Draw parameters from their uncertainty, Student's t in local coordinates.
+
+        A draw is joint: each point's parameters together, so that any quantity derived from them
+        (a value, a rank, a crossing) gets an interval from its own draws.
 
         Returns
         -------
@@ -291,12 +300,14 @@ class Laws:
         noise = rng.standard_normal((n, *local.shape))
         cov = np.full((*local.shape, local.shape[1]), np.nan) if self.cov is None else self.cov
         spread = np.einsum("nab,snb->sna", roots(cov), noise)
+        if self.df is not None:
+            spread *= spread_of_scale(self.df, n, rng)[:, :, None]
         return self.family.from_local(local + spread, self.k_ref)
 
     def select(self, rows: npt.ArrayLike | slice) -> Laws:
         """Return the laws of some points, by positions, mask or slice; diagnostics are left out."""
         keep = rows if isinstance(rows, slice) else np.asarray(rows)
-        names = (*NUMBERS, "params", "cov", "n_samples", "status", "labels", "ids")
+        names = (*NUMBERS, "params", "cov", "df", "n_samples", "status", "labels", "ids")
         columns = {name: getattr(self, name) for name in names}
         kept: dict[str, Any] = {
             name: None if column is None else column[keep] for name, column in columns.items()

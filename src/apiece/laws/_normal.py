@@ -1,4 +1,4 @@
-"""The normal distribution, as far as intervals and draws need it."""
+"""Normal and Student distributions, as far as intervals and draws need them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,41 @@ from apiece._typing import FloatArray
 from apiece.errors import PlanError
 
 
-def quantile(level: float) -> float:
-    """Return how many standard errors a two-sided normal interval of ``level`` reaches.
+def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
+    """Return how many standard errors a two-sided interval of ``level`` reaches.
 
-    >>> round(quantile(0.9), 3)
+    Student's t with ``df`` degrees of freedom for each point, normal where they are infinite or
+    not given; shape ``()`` or that of ``df``.
+
+    >>> float(quantile(0.9).round(3))
     1.645
+    >>> quantile(0.9, np.array([7.0, np.inf])).round(3)
+    array([1.895, 1.645])
     """
     if not 0 < level < 1:
         raise PlanError(
             f"level={level} is not a coverage: expected a number between 0 and 1. "
             "Pass for example level=0.9."
         )
-    return NormalDist().inv_cdf((1 + level) / 2)
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    if df is None:
+        return np.asarray(normal)
+    from scipy.special import stdtrit
+
+    is_finite = np.isfinite(df)
+    reach = stdtrit(np.where(is_finite, df, 1.0), (1 + level) / 2)
+    return np.where(is_finite, reach, np.where(np.isnan(df), np.nan, normal))
+
+
+def spread_of_scale(df: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    r"""Draw $\sqrt{\nu/\chi^2_\nu}$, which turns normal draws into Student's t.
+
+    Shape ``(n, len(df))``; one where ``df`` is infinite, nan where it is nan.
+    """
+    is_finite = np.isfinite(df)
+    nu = np.where(is_finite, df, 1.0)
+    factor = np.sqrt(nu / rng.chisquare(nu, (n, len(df))))
+    return np.where(is_finite, factor, np.where(np.isnan(df), np.nan, 1.0))
 
 
 def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:

@@ -228,3 +228,22 @@ def test_importing_the_rooms_of_laws_loads_no_heavy_library():
     code = f"import sys, {rooms}, {uses}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_few_degrees_of_freedom_widen_intervals_to_those_of_students_t():
+    cov = np.broadcast_to(np.diag([1.0, 0.0]), (3, 2, 2))
+    laws = Laws.from_arrays(c=[1.0] * 3, alpha=[1.0] * 3, cov=cov, df=[3.0, 30.0, np.inf])
+    low, high = laws.interval(laws.k_ref, level=0.9)
+    # Tables of Student's t: 2.353 for 3 degrees of freedom, 1.697 for 30, 1.645 for the normal.
+    assert_allclose((high - low) / 2, [2.353, 1.697, 1.645], atol=5e-4)
+    functional = laws.functional([laws.k_ref], [1.0], level=0.9)
+    assert_allclose(functional.high - functional.low, high - low)
+
+
+def test_draws_have_the_tails_of_their_degrees_of_freedom():
+    cov = np.broadcast_to(np.diag([1.0, 0.0]), (2, 2, 2))
+    laws = Laws.from_arrays(c=[0.0] * 2, alpha=[1.0] * 2, cov=cov, df=[5.0, np.inf])
+    psi = laws.draws(40_000, random_state=0)[:, :, 0] / laws.k_ref
+    beyond = (np.abs(psi) > 2.571).mean(axis=0)
+    # P(|t_5| > 2.571) = 0.05 and P(|z| > 2.571) = 0.0101, with standard errors of 0.001.
+    assert_allclose(beyond, [0.05, 0.0101], atol=0.004)
