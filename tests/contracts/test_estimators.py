@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from apiece.estimators import Likelihood, LogOLS
+from apiece.estimators import Bayes, Likelihood, LogOLS
+from apiece.laws import Series
 from apiece.testing import EstimatorContract
 
 
@@ -12,3 +13,23 @@ class TestLogOLS(EstimatorContract):
 class TestLikelihood(EstimatorContract):
     def make(self):
         return Likelihood()
+
+
+class TestLikelihoodOfASeries(EstimatorContract):
+    def make(self):
+        return Likelihood(family="series")
+
+
+class TestBayes(EstimatorContract):
+    def make(self):
+        return Bayes()
+
+
+class TestBayesOfTwoTerms(EstimatorContract):
+    def make(self):
+        return Bayes(family=Series(terms=(2, 4)))
+
+
+class TestBayesOfPowerLaws(EstimatorContract):
+    def make(self):
+        return Bayes(family="power")

@@ -4,12 +4,14 @@
 | --- | --- | --- |
 | `log_ols` | line through log means, the paper's validation | a grid, many samples a size |
 | `likelihood` | Gaussian maximum likelihood, the paper's estimator | from some 30 samples a point |
+| `bayes` | a population prior learned from all points | from a handful of samples a point |
 """
 
 from __future__ import annotations
 
 from apiece.estimators._registry import METHODS, Estimator, fit
+from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 
-__all__ = ["METHODS", "Estimator", "Likelihood", "LogOLS", "fit"]
+__all__ = ["METHODS", "Bayes", "Estimator", "Likelihood", "LogOLS", "fit"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from apiece._check import one_of, some, unknown_name
 from apiece.errors import FitError
+from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 from apiece.laws import FitStatus, Laws
@@ -23,7 +24,8 @@ class Estimator(Protocol):
         ...
 
 
-METHODS: Final[dict[str, type[LogOLS] | type[Likelihood]]] = {
+METHODS: Final[dict[str, type[LogOLS] | type[Likelihood] | type[Bayes]]] = {
+    "bayes": Bayes,
     "likelihood": Likelihood,
     "log_ols": LogOLS,
 }

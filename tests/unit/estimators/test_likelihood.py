@@ -100,7 +100,7 @@ def test_the_covariance_is_the_inverse_information():
     for point in range(3):
         k = contributions.k[contributions.point == point].astype(float)
         gradient = laws.family.gradient(laws.params[point : point + 1], k, laws.k_ref)[0]
-        noise = laws.sigma[point] ** 2 * k ** -laws.beta[point] * 150 / 148
+        noise = laws.sigma[point] ** 2 * k ** -laws.beta[point] * 150 / 147
         information = gradient.T @ (gradient / noise[:, None])
         assert_allclose(laws.cov[point], np.linalg.inv(information), rtol=1e-8)
 

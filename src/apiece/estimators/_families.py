@@ -1,0 +1,45 @@
+"""The family of laws as a setting: a word, or a family with its terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiece.errors import FitError
+from apiece.laws import Family, Power, Series
+
+FamilyLike = str | Family
+
+
+def chosen_family(family: FamilyLike) -> Power | Series:
+    """Return the family that a setting names.
+
+    ``"series"`` has all three terms; ``"series24"`` has the terms 2 and 4.
+
+    >>> chosen_family("series24")
+    Series(terms=(2, 4))
+    """
+    if isinstance(family, (Power, Series)):
+        return family
+    if family == "power":
+        return Power()
+    if isinstance(family, str) and family.startswith("series"):
+        digits = family.removeprefix("series")
+        if not digits:
+            return Series()
+        if digits.isdigit():
+            return Series(tuple(int(digit) for digit in digits))
+    raise FitError(
+        f"family={family!r} is not a family of laws: expected 'power', 'series', or the series "
+        "with some of its terms such as 'series24'. Pass one of these words, or Series(terms=...)."
+    )
+
+
+def described(family: Family) -> Any:
+    """Return the word that names a family: what ``chosen_family`` takes.
+
+    >>> described(Series(terms=(2, 4)))
+    'series24'
+    """
+    if isinstance(family, Series) and family != Series():
+        return "series" + "".join(str(term) for term in family.terms)
+    return family.name

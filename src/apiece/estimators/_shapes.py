@@ -1,0 +1,152 @@
+r"""Curves that are linear once their shape is given: what empirical Bayes needs of a family.
+
+With $x = k / k_\mathrm{ref}$ a law is $\psi_k = B(x)\,u$. For the series law $B$ holds the terms
+$x^{-j/2}$; for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a grid. So a
+*shape* is a matrix $B$, a family is a list of shapes, and everything else is linear algebra.
+
+What a population looks like before any data is seen also belongs here: curves are taken to be
+like the paper's power laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from apiece._typing import FloatArray
+from apiece.laws import Family, Laws, Power, Series
+
+DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
+SPREAD: Final = 0.3
+_GRID: Final = np.linspace(0.0, 3.0, 25)
+_RIDGE: Final = 0.01  # variance of each term beyond that of power laws
+
+
+class Shapes(Protocol):
+    """The shapes of a family; ``p`` columns each."""
+
+    @property
+    def n_shapes(self) -> int:
+        """How many shapes there are."""
+        ...
+
+    @property
+    def prior(self) -> FloatArray:
+        """Covariance of ``u`` before data, up to its scale, shape ``(p, p)``."""
+        ...
+
+    @property
+    def masses(self) -> FloatArray:
+        """Share of each shape before data, shape ``(n_shapes,)``."""
+        ...
+
+    def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
+        """Evaluate one shape at relative sizes ``(n, m)``, giving ``(n, m, p)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeriesShapes:
+    """The series law: one shape, whose columns are the terms."""
+
+    family: Series
+
+    @property
+    def n_shapes(self) -> int:
+        """There is one."""
+        return 1
+
+    @property
+    def masses(self) -> FloatArray:
+        """The one shape has all the mass."""
+        return np.ones(1)
+
+    @property
+    def prior(self) -> FloatArray:
+        r"""Second moments of power laws written in the terms.
+
+        Each $x^{-\alpha}$ is brought to the terms by least squares over a decade of sizes, and
+        averaged over $\alpha$ by Gauss-Hermite quadrature.
+        """
+        x = np.exp(np.linspace(-1.15, 1.15, 40))
+        terms = self.basis(x[None, :], 0, None)[0]
+        nodes, weights = np.polynomial.hermite_e.hermegauss(9)
+        curves = x[:, None] ** -(DECAY + SPREAD * nodes)
+        weight = (x**2.5)[:, None]
+        u = np.linalg.solve(terms.T @ (weight * terms), terms.T @ (weight * curves))
+        moments = (u * weights / weights.sum()) @ u.T
+        return np.asarray(moments + _RIDGE * np.eye(len(self.family.terms)))
+
+    def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
+        """Evaluate the terms."""
+        return x[..., None] ** (-np.asarray(self.family.terms) / 2)
+
+
+@dataclass(frozen=True)
+class PowerShapes:
+    """The power law: one column for each alpha of a grid, or of a grid around a prior's alpha."""
+
+    @property
+    def n_shapes(self) -> int:
+        """As many as the grid has values."""
+        return len(_GRID)
+
+    @property
+    def masses(self) -> FloatArray:
+        """Normal masses, three times as wide as what is typical: the population decides."""
+        mass = np.exp(-0.5 * ((_GRID - DECAY) / (3 * SPREAD)) ** 2)
+        return np.asarray(mass / mass.sum())
+
+    @property
+    def prior(self) -> FloatArray:
+        """One."""
+        return np.ones((1, 1))
+
+    def alpha(self, centre: FloatArray | None, n: int) -> FloatArray:
+        """Return the decays, shape ``(n, n_shapes)``; ``centre`` moves each point's grid."""
+        grid = np.broadcast_to(_GRID, (n, len(_GRID)))
+        return grid if centre is None else grid + (centre - DECAY)[:, None]
+
+    def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
+        """Evaluate the curve of one alpha."""
+        alpha = self.alpha(centre, len(x))[:, shape]
+        return np.asarray((x ** -alpha[:, None])[..., None])
+
+
+def shapes_of(family: Family) -> SeriesShapes | PowerShapes:
+    """Return the shapes of a family."""
+    return SeriesShapes(family) if isinstance(family, Series) else PowerShapes()
+
+
+def centres(
+    prior: Laws | None, family: Family, k_ref: float, k_range: tuple[int, int]
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return what a prior says about each point: its ``u``, ``(n, p)``, and for power laws alpha.
+
+    Laws of another family are brought to this one by least squares over the sampled sizes. A
+    point without a law in the prior is told nothing: zero, and the typical decay.
+    """
+    if prior is None:
+        return None, None
+    x = np.exp(np.linspace(np.log(k_range[0] / k_ref), np.log(k_range[1] / k_ref), 25))
+    curves = np.where(prior.has_law[:, None], prior.mean(x * k_ref), 0.0)
+    if isinstance(family, Series):
+        terms = SeriesShapes(family).basis(x[None, :], 0, None)[0]
+        weight = (x**2.5)[:, None]
+        lift = np.linalg.solve(
+            terms.T @ (weight * terms) + 1e-9 * np.eye(len(family.terms)), (weight * terms).T
+        )
+        return curves @ lift.T, None
+    if isinstance(prior.family, Power):
+        alpha = np.where(prior.has_law, prior.alpha, DECAY)
+    else:
+        rise = np.abs(curves[:, [0, -1]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.log(rise[:, 0] / rise[:, 1]) / np.log(x[-1] / x[0])
+        alpha = np.where(np.isfinite(slope), slope, DECAY)
+    alpha = np.clip(alpha, 0.0, 3.0)
+    lift = x[None, :] ** -alpha[:, None]
+    height = (curves * lift).sum(axis=1) / (lift**2).sum(axis=1)
+    return height[:, None], alpha

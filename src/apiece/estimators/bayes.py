@@ -1,0 +1,303 @@
+r"""Empirical Bayes: what all points together teach about each one of them.
+
+The population of laws is learned from all points by marginal likelihood
+(`apiece.estimators._population`); each point's posterior then combines it with the point's own
+contributions, in closed form. Ten contributions of one point say little about three coefficients;
+ten contributions of each of five hundred points say how such coefficients usually look.
+
+With laws from elsewhere as ``prior``, such as a network's prediction from features, the
+population is learned around them, together with how far they can be trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from apiece._typing import AnyArray, FloatArray
+from apiece.errors import FitError
+from apiece.estimators._common import (
+    all_zero,
+    attributes,
+    check,
+    exponents,
+    n_samples,
+    rescaled,
+)
+from apiece.estimators._families import FamilyLike, chosen_family, described
+from apiece.estimators._population import (
+    Population,
+    Sums,
+    information,
+    learn,
+    noise_decay,
+)
+from apiece.estimators._shapes import PowerShapes, SeriesShapes, centres, shapes_of
+from apiece.laws import Family, FitStatus, Laws, Power, Series
+from apiece.laws.sizes import middle
+from apiece.laws.status import mark
+from apiece.records import Contributions, Moments
+
+_LEARNERS: Final = 20_000  # points that the population is learned from, at most
+_GUESS: Final = 0.3  # information of a contribution, before residuals tell
+
+
+class _Prior(NamedTuple):
+    """The prior's coefficients and decays for each point, or None."""
+
+    u: FloatArray | None
+    alpha: FloatArray | None
+
+    def take(self, rows: Any) -> _Prior:
+        return _Prior(*(None if column is None else column[rows] for column in self))
+
+
+@dataclass(frozen=True)
+class Bayes:
+    r"""Posterior laws under a population prior that is learned from all points.
+
+    For the series family the coefficients have a full population covariance; for the power family
+    $\alpha$ has population masses on a grid, and the height is normal given $\alpha$. Each point
+    has a unit of its own, which multiplies signal and noise, with a heavy-tailed population.
+    ``beta`` is common to all points. The posterior mean is the same linear weighting of
+    contributions for every point (given $\alpha$), so it needs no tuning to be at least as good as
+    their plain average.
+
+    Posteriors are Student's t with ``df`` degrees of freedom: those of the population of units
+    plus the number of contributions.
+
+    Parameters
+    ----------
+    family
+        ``"series"``, ``"power"``, or a family such as ``Series(terms=(2, 4))``.
+    prior
+        Laws of the same points in the same order, of any family, that the population is learned
+        around; None for zero.
+    block
+        Entries of a table of moments that are fitted at once; sets memory, not results.
+    """
+
+    family: FamilyLike = "series"
+    prior: Laws | None = None
+    block: int = 200_000
+
+    def fit(self, contributions: Contributions) -> Laws:
+        """Learn the population, then every point's posterior.
+
+        Returns
+        -------
+        Laws
+            Laws with ``cov`` and ``df``. ``diagnostics["population"]`` tells what was learned.
+        """
+        check(contributions)
+        family = chosen_family(self.family)
+        self._check_prior(contributions)
+        k_ref = middle(contributions.k_range)
+        shapes = shapes_of(family)
+        prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))
+        moments = contributions.moments()
+        exponent = exponents(moments)
+        too_few = moments.n.sum(axis=1) < 3
+        is_zero = all_zero(moments)
+        one_size = (moments.n > 0).sum(axis=1) < 2
+        usable = np.flatnonzero(~(too_few | is_zero))
+        if len(usable):
+            population, beta, worth = self._learn(
+                contributions, moments, exponent, usable, shapes, prior, k_ref
+            )
+        else:
+            population = Population(0.1 * shapes.prior, shapes.masses, 1.0, 0.0)
+            beta, worth = 2.0, 1.0
+
+        step = max(1, self.block // max(1, moments.k.shape[1]))
+        parts = []
+        for start in range(0, len(moments), step):
+            rows = slice(start, start + step)
+            parts.append(
+                _posterior(
+                    moments.block(rows),
+                    exponent[rows],
+                    population,
+                    beta,
+                    family,
+                    k_ref,
+                    prior.take(rows),
+                )
+            )
+        params, cov, unit = (np.concatenate([part[j] for part in parts]) for j in range(3))
+        for column in (params, cov, unit):
+            column[too_few] = np.nan
+        total = n_samples(contributions)
+        status = mark(
+            len(total),
+            (FitStatus.TOO_FEW, too_few),
+            (FitStatus.ALL_ZERO, is_zero),
+            (FitStatus.ONE_SIZE, one_size),
+        )
+        nans = np.full(len(total), np.nan)
+        settings = {
+            "family": described(family),
+            "prior": None if self.prior is None else self.prior.attrs.get("estimator", "laws"),
+        }
+        return Laws(
+            family=family,
+            params=params,
+            cov=cov,
+            df=np.where(too_few, np.nan, population.df + total),
+            sigma=unit * k_ref ** (beta / 2),
+            beta=np.where(too_few, np.nan, beta),
+            r2=nans,
+            r2_variance=nans.copy(),
+            n_samples=total,
+            status=status,
+            ids=contributions.ids,
+            k_range=contributions.k_range,
+            attrs=attributes(contributions, "bayes", settings),
+            diagnostics={"population": _told(population, beta, worth)},
+        )
+
+    def _check_prior(self, contributions: Contributions) -> None:
+        if self.prior is not None and self.prior.n_points != contributions.n_points:
+            raise FitError(
+                f"prior has laws of {self.prior.n_points:,} points: expected "
+                f"{contributions.n_points:,}, one for each point of the contributions in their "
+                "order. Pass laws fitted or predicted for the same points."
+            )
+
+    def _learn(
+        self,
+        contributions: Contributions,
+        moments: Moments,
+        exponent: AnyArray,
+        usable: AnyArray,
+        shapes: Any,
+        prior: _Prior,
+        k_ref: float,
+    ) -> tuple[Population, float, float]:
+        """Learn the population from some of the points; return it, beta and the information."""
+        few = usable[:: 1 + (len(usable) - 1) // _LEARNERS]
+        scaled = rescaled(moments.block(few), exponent[few])
+        log_scale = 2 * np.log(2.0) * exponent[few]
+        own = _in_units(prior.take(few), exponent[few])
+        beta = noise_decay(scaled, k_ref, exponent[few])
+        sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
+        many = float(sums.total.sum()) / sums.xtx.shape[-1]
+
+        def learned(worth: float, start: Population | None) -> Population:
+            n_effective = min(float(len(few)), worth * many)
+            return learn(
+                sums, shapes, log_scale, n_effective=n_effective, start=start, centre=own.u
+            )
+
+        population = learned(_GUESS, None)
+        worth = self._information(
+            contributions, moments, exponent, few, population, beta, k_ref, prior
+        )
+        return learned(worth, population), beta, worth
+
+    def _information(
+        self,
+        contributions: Contributions,
+        moments: Moments,
+        exponent: AnyArray,
+        few: AnyArray,
+        population: Population,
+        beta: float,
+        k_ref: float,
+        prior: _Prior,
+    ) -> float:
+        """Measure the information of a contribution from the residuals of a first fit."""
+        family = chosen_family(self.family)
+        params, _, _ = _posterior(
+            moments.block(few), exponent[few], population, beta, family, k_ref, prior.take(few)
+        )
+        place = np.full(contributions.n_points, -1)
+        place[few] = np.arange(len(few))
+        row = place[contributions.point]
+        keep = row >= 0
+        row, k, delta = row[keep], contributions.k[keep], contributions.delta[keep]
+        told = np.empty(len(row))
+        for start in range(0, len(row), self.block):  # one size for each law: bounded memory
+            part = slice(start, start + self.block)
+            told[part] = _each(family, params[row[part]], k[part].astype(np.float64))
+        unit = np.ldexp(1.0, exponent[few])[row]
+        z2 = ((delta - told) / unit) ** 2 * (k / k_ref) ** beta
+        mean = np.bincount(row, z2) / np.bincount(row)
+        z2 = np.divide(z2, mean[row], out=np.zeros_like(z2), where=mean[row] > 0)
+        return information(contributions.task[keep], z2) if z2.any() else 1.0
+
+
+def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:
+    """Return the prior's coefficients divided by each point's power of two."""
+    if prior.u is None:
+        return prior
+    return _Prior(np.ldexp(prior.u, -exponent[:, None]), prior.alpha)
+
+
+def _posterior(
+    raw: Moments,
+    exponent: AnyArray,
+    population: Population,
+    beta: float,
+    family: Family,
+    k_ref: float,
+    prior: _Prior,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return parameters, covariances in local coordinates and units of a block of points."""
+    shapes = shapes_of(family)
+    moments = rescaled(raw, exponent)
+    log_scale = 2 * np.log(2.0) * exponent
+    own = _in_units(prior, exponent)
+    sums = Sums.of(moments, shapes, k_ref, beta, own.alpha)
+    shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
+    post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
+    squared = population.squared_unit(post, sums.total, log_scale)
+    unit = np.ldexp(np.sqrt((post.weight * squared).sum(axis=1)), exponent)
+    mean = post.mean + shift[:, None, :]
+    cov = squared[..., None, None] * post.cov
+    scale = np.ldexp(1.0, exponent)[:, None]
+    if isinstance(family, Series):
+        lift = scale * k_ref ** (np.asarray(family.terms) / 2)
+        params = mean[:, 0] * lift
+        with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
+            cov = cov[:, 0] * lift[:, :, None] * lift[:, None, :]
+    else:
+        local = np.stack([mean[..., 0], _alphas(shapes, own, len(raw))], axis=-1)
+        centre = np.einsum("nc,ncp->np", post.weight, local)
+        away = local - centre[:, None, :]
+        spread = np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
+        spread[:, 0, 0] += (post.weight * cov[..., 0, 0]).sum(axis=1)
+        lift = np.concatenate([scale, np.ones_like(scale)], axis=1)
+        params = Power().from_local(centre * lift, k_ref)
+        with np.errstate(over="ignore", invalid="ignore"):
+            cov = spread * lift[:, :, None] * lift[:, None, :]
+    cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
+    return params, cov, unit
+
+
+def _alphas(shapes: SeriesShapes | PowerShapes, own: _Prior, n: int) -> FloatArray:
+    """Return the decays of the shapes of power laws, shape ``(n, n_shapes)``."""
+    assert isinstance(shapes, PowerShapes)
+    return shapes.alpha(own.alpha, n)
+
+
+def _each(family: Family, params: FloatArray, k: FloatArray) -> FloatArray:
+    """Evaluate law ``j`` at size ``k[j]``, shape ``(n,)``."""
+    if isinstance(family, Series):
+        return np.asarray((params * family.basis(k)).sum(axis=1))
+    return np.asarray(params[:, 0] * k ** -params[:, 1])
+
+
+def _told(population: Population, beta: float, worth: float) -> dict[str, Any]:
+    """Describe a population for people and files."""
+    return {
+        "covariance": population.s,
+        "masses": population.masses,
+        "df": population.df,
+        "unit": float(np.exp(np.clip(population.log_unit / 2, -700, 700))),
+        "beta": beta,
+        "information": worth,
+        "trust": population.trust,
+    }

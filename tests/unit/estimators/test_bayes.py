@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from apiece import synthetic
+from apiece.errors import FitError
+from apiece.estimators import Bayes, Likelihood
+from apiece.estimators._population import (
+    Population,
+    Sums,
+    information,
+    noise_decay,
+    spread_of_units,
+)
+from apiece.estimators._shapes import SeriesShapes
+from apiece.laws import FitStatus, Laws, Series
+from apiece.records import Contributions
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return synthetic.random_laws(300, family="series", random_state=1)
+
+
+def test_the_posterior_is_that_of_a_normal_prior_and_normal_noise():
+    rng = np.random.default_rng(0)
+    k, y = rng.integers(100, 1000, 8).astype(float), rng.standard_normal(8)
+    table = Contributions.from_arrays(point=np.zeros(8, int), k=k, delta=y)
+    k_ref, beta, s = 300.0, 2.0, np.diag([0.5, 0.2, 0.1])
+    shapes = SeriesShapes(Series())
+    sums = Sums.of(table.moments(), shapes, k_ref, beta)
+    post = Population(s, np.ones(1), 3.0, 0.0).posterior(sums, np.zeros(1))
+    # The same from the covariance of the contributions: E[u | y] = S B' V^-1 y.
+    basis = shapes.basis(k[None, :] / k_ref, 0, None)[0]
+    v = basis @ s @ basis.T + np.diag((k / k_ref) ** -beta)
+    assert_allclose(post.mean[0, 0], s @ basis.T @ np.linalg.solve(v, y), rtol=1e-9)
+    assert_allclose(post.q[0, 0], y @ np.linalg.solve(v, y), rtol=1e-9)
+    cov = s - s @ basis.T @ np.linalg.solve(v, basis @ s)
+    assert_allclose(post.cov[0, 0], cov, rtol=1e-7, atol=1e-12)
+
+
+def test_the_spread_of_units_is_recovered():
+    rng = np.random.default_rng(0)
+    n, df, unit = 20_000, 4.0, 0.3
+    s2 = unit**2 * df / rng.chisquare(df, n)
+    total = np.full(n, 10.0)
+    found, log_unit = spread_of_units(s2 * rng.chisquare(10, n), total, np.zeros(n))
+    # Standard errors: the log variance of 20,000 units is known to 1 %, the degrees to 3 %.
+    assert_allclose(found, df, rtol=0.1)
+    assert_allclose(np.exp(log_unit / 2), unit, rtol=0.02)
+
+
+def test_the_decay_of_the_noise_is_recovered_whatever_the_units():
+    rng = np.random.default_rng(1)
+    n, m, beta = 400, 12, 2.6
+    k = rng.integers(100, 1000, (n, m))
+    delta = 10.0 ** rng.uniform(-3, 0, (n, 1)) * (k / 300) ** (-beta / 2)
+    delta *= rng.standard_normal((n, m))
+    table = Contributions.from_arrays(
+        point=np.repeat(np.arange(n), m), k=k.ravel(), delta=delta.ravel()
+    )
+    # The weights of few large points leave an error of 0.1.
+    assert abs(noise_decay(table.moments(), 300.0, np.zeros(n, int)) - beta) < 0.3
+
+
+def test_shared_noise_is_worth_less_than_independent_noise():
+    rng = np.random.default_rng(2)
+    task = np.repeat(np.arange(2000), 50)
+    own = rng.standard_normal(task.size) ** 2
+    common = np.repeat(rng.standard_normal(2000), 50) ** 2
+    assert information(task, own) > 0.7
+    # One factor common to 50 points: each contribution is worth a fiftieth.
+    assert_allclose(information(task, common), 1 / 50, rtol=0.3)
+    # Taken for tasks of their own, the 2,000 distinct squares have a variance of about 2 again.
+    assert information(np.arange(task.size), common) > 0.5
+
+
+def test_points_borrow_strength_from_each_other(truth):
+    table = synthetic.sample(truth, samples=10, random_state=3)
+    psi = truth.mean(500)
+    alone, together = Likelihood(family="series").fit(table), Bayes().fit(table)
+    unit = truth.sigma * 500 ** (-truth.beta / 2)
+    error = [np.sqrt((((laws.mean(500) - psi) / unit) ** 2).mean()) for laws in (alone, together)]
+    # Measured over five seeds: 0.45 to 0.52 alone, 0.27 to 0.31 together.
+    assert error[1] < 0.75 * error[0]
+
+
+def test_one_point_alone_gets_a_law():
+    table = Contributions.from_arrays(point=[0] * 5, k=[10, 20, 30, 40, 50], delta=[5, 3, 2, 1, 1])
+    laws = Bayes().fit(table)
+    assert laws.status[0] == FitStatus.OK
+    low, high = laws.interval(20)
+    assert low[0] < high[0]
+    assert low[0] < 2.5 < high[0]
+
+
+def test_the_population_is_told_in_the_diagnostics(truth):
+    told = Bayes().fit(synthetic.sample(truth, samples=30)).diagnostics["population"]
+    assert np.shape(told["covariance"]) == (3, 3)
+    assert 2.0 < told["beta"] < 3.0
+    assert 0 < told["information"] <= 1
+
+
+def test_the_size_of_a_block_sets_memory_not_results(truth):
+    table = synthetic.sample(truth, samples=12)
+    for family in ("series", "power"):
+        one, two = Bayes(family=family).fit(table), Bayes(family=family, block=100).fit(table)
+        assert_allclose(one.params, two.params, rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["series", "power"])
+def test_a_good_prior_is_trusted_and_brings_the_laws_closer(truth, family):
+    table = synthetic.sample(truth, samples=10, random_state=4)
+    rng = np.random.default_rng(5)
+    near = Laws.from_arrays(
+        family="series", params=truth.params * (1 + 0.1 * rng.standard_normal((300, 1)))
+    )
+    unit = truth.sigma * 500 ** (-truth.beta / 2)
+
+    def error(laws):
+        return np.sqrt((((laws.mean(500) - truth.mean(500)) / unit) ** 2).mean())
+
+    without, with_ = Bayes(family=family).fit(table), Bayes(family=family, prior=near).fit(table)
+    assert with_.diagnostics["population"]["trust"] > 0.8
+    assert error(with_) < 0.6 * error(without)
+
+
+def test_a_useless_prior_is_not_trusted_and_does_no_harm(truth):
+    table = synthetic.sample(truth, samples=10, random_state=4)
+    wrong = truth.select(np.random.default_rng(6).permutation(300))
+    unit = truth.sigma * 500 ** (-truth.beta / 2)
+
+    def error(laws):
+        return np.sqrt((((laws.mean(500) - truth.mean(500)) / unit) ** 2).mean())
+
+    without, with_ = Bayes().fit(table), Bayes(prior=wrong).fit(table)
+    assert with_.diagnostics["population"]["trust"] < 0.3
+    assert error(with_) < 1.1 * error(without)
+
+
+def test_a_prior_of_other_points_is_refused(truth):
+    with pytest.raises(FitError, match="prior has laws of 5 points: expected 300"):
+        Bayes(prior=truth.select(slice(5))).fit(synthetic.sample(truth, samples=5))
+
+
+def test_an_unknown_family_is_refused(truth):
+    with pytest.raises(FitError, match="family='cubic' is not a family"):
+        Bayes(family="cubic").fit(synthetic.sample(truth, samples=5))
