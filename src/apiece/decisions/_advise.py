@@ -1,7 +1,7 @@
 r"""One decision for every point, from what it is worth at a size and how sure that is.
 
-With $\psi$ the expected contribution at the size, its standard error $s$ and the normal
-distribution function $\Phi$,
+With $\psi$ the expected contribution at the size, its standard error $s$ and the distribution
+function $\Phi$ of its errors (normal, or Student's where the law has degrees of freedom),
 
 $$P(\text{helps}) = \Phi(\psi / s), \qquad P(\text{among the best}) = \Phi((\psi - q) / s),$$
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from apiece._typing import AnyArray, BoolArray, FloatArray
 from apiece.errors import PlanError
@@ -71,7 +71,7 @@ def advise(
     value, error = laws.mean(float(size)), laws.stderr(float(size))
     is_known = np.isfinite(value) & np.isfinite(error)
     cut = float(np.quantile(value[is_known], 1 - best)) if is_known.any() else np.nan
-    helps, is_best = _probability(value, error), _probability(value - cut, error)
+    helps, is_best = (_probability(gap, error, laws.df) for gap in (value, value - cut))
 
     advice = np.full(laws.n_points, "uncertain", dtype=object)
     probability = np.fmax(helps, 1 - helps)
@@ -104,11 +104,15 @@ def _check(level: float, best: float) -> None:
         )
 
 
-def _probability(value: FloatArray, error: FloatArray) -> FloatArray:
-    """Return the probability that a normal quantity is positive; a sure one is or is not."""
+def _probability(value: FloatArray, error: FloatArray, df: FloatArray | None) -> FloatArray:
+    """Return the probability that a quantity is positive; a sure one is or is not."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(error > 0, value / error, np.sign(value) * np.inf)
-    return np.where(value == 0, 0.5, ndtr(z))
+    chance = ndtr(z)
+    if df is not None:
+        is_finite = np.isfinite(df)
+        chance = np.where(is_finite, stdtr(np.where(is_finite, df, 1.0), z), chance)
+    return np.where(value == 0, 0.5, chance)
 
 
 def _reasons(

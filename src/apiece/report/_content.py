@@ -56,7 +56,7 @@ def gather(
         "title": title or _title(laws, stored),
         "metric": str(laws.attrs.get("metric") or "loss"),
         "level": level,
-        "z": quantile(level),
+        "z": float(quantile(level)),
         "family": laws.family.name,
         "parameters": list(laws.family.parameters),
         "k_range": list(laws.k_range),
@@ -69,7 +69,7 @@ def gather(
         "facts": _overview.facts(laws, contributions, stored),
         "loss": _loss(contributions, aggregate),
     }
-    arrays = _law_arrays(laws)
+    arrays = _law_arrays(laws, level)
     _add_labels(description, arrays, laws)
     _add_advice(description, arrays, laws, advice)
     _add_samples(description, arrays, contributions)
@@ -94,18 +94,18 @@ def _title(laws: Laws, run: Run | None) -> str:
     return what if run is None else f"{what} for {run.manifest['dataset']['target']}"
 
 
-def _law_arrays(laws: Laws) -> dict[str, AnyArray]:
-    """Return parameters by name, the upper triangles of the covariances, and the rest."""
+def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:
+    """Return parameters by name, the upper triangles of the covariances, and the rest.
+
+    Covariances are widened so that the page, which knows one quantile, draws Student's intervals.
+    """
     arrays: dict[str, AnyArray] = {
         f"param_{name}": laws.params[:, j] for j, name in enumerate(laws.family.parameters)
     }
     if laws.cov is not None:
         p = len(laws.family.parameters)
-        arrays |= {
-            f"cov_{a}{b}": laws.cov[:, a, b].astype(np.float64)
-            for a in range(p)
-            for b in range(a, p)
-        }
+        wider = (quantile(level, laws.df) / quantile(level)) ** 2
+        arrays |= {f"cov_{a}{b}": wider * laws.cov[:, a, b] for a in range(p) for b in range(a, p)}
     members = list(FitStatus)
     arrays["status"] = np.array(
         [members.index(FitStatus(status)) for status in laws.status], np.uint8

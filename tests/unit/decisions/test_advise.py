@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from apiece.decisions import ADVICE, advise
 from apiece.errors import PlanError
@@ -28,6 +31,14 @@ def test_each_decision_follows_from_its_probability():
     assert_allclose(table["probability"][3:], norm.cdf(0.1))
     assert table["reason"][3].startswith("may help at 1,000 points, but only with probability 0.54")
     assert table["reason"][4].startswith("may harm")
+
+
+def test_few_degrees_of_freedom_make_decisions_harder():
+    normal = laws_at([1.5], [1.0])
+    few = replace(normal, df=np.array([2.0]))
+    assert_allclose(advise(normal)["probability"], norm.cdf(1.5))
+    assert_allclose(advise(few)["probability"], student.cdf(1.5, 2))
+    assert advise(normal)["advice"].item() != advise(few)["advice"].item() == "uncertain"
 
 
 def test_a_point_without_a_law_is_uncertain_and_says_why():

@@ -3,12 +3,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import apiece
 from apiece import synthetic
@@ -105,11 +108,18 @@ def test_the_vendored_library_comes_with_its_licence_and_version():
 
 
 def test_parameters_and_covariances_are_kept_to_the_last_digit():
-    laws = apiece.fit(SAMPLES)
+    laws = replace(apiece.fit(SAMPLES), df=None)
     _, arrays = data_of(build(SAMPLES, laws))
     np.testing.assert_array_equal(arrays["param_c"], laws.c)
     np.testing.assert_array_equal(arrays["param_alpha"], laws.alpha)
     np.testing.assert_array_equal(arrays["cov_01"], laws.cov[:, 0, 1])
+
+
+def test_covariances_are_widened_to_the_intervals_of_few_degrees_of_freedom():
+    laws = replace(apiece.fit(SAMPLES), df=np.full(len(SAMPLES.ids), 3.0))
+    _, arrays = data_of(build(SAMPLES, laws))
+    wider = student.ppf(0.95, 3) / norm.ppf(0.95)
+    np.testing.assert_allclose(arrays["cov_01"], wider**2 * laws.cov[:, 0, 1])
 
 
 def test_the_overview_tells_what_was_run(tmp_path):
