@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from apiece.engine import CoupledFolds
+from apiece.records import Contributions
 
 
 def refit_deltas(dataset, task, estimator, loss):
@@ -139,3 +142,31 @@ class CalibratedSVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def semivalues(utility, n, weight):
+    """Sum every marginal contribution of every player by enumeration of all subsets.
+
+    ``utility`` maps a frozenset of players to a number; ``weight(k)`` is what one subset of size k
+    of the others counts.
+    """
+    values = np.zeros(n)
+    for player in range(n):
+        others = [other for other in range(n) if other != player]
+        for k in range(n):
+            for subset in combinations(others, k):
+                s = frozenset(subset)
+                values[player] += weight(k) * (utility(s | {player}) - utility(s))
+    return values
+
+
+def game_contributions(utility, n):
+    """Every marginal contribution of a game as a table: point, size of the others, delta."""
+    rows = [
+        (player, k, utility(frozenset(subset) | {player}) - utility(frozenset(subset)))
+        for player in range(n)
+        for k in range(n)
+        for subset in combinations([other for other in range(n) if other != player], k)
+    ]
+    point, k, delta = zip(*rows, strict=True)
+    return Contributions.from_arrays(point=point, k=k, delta=delta)

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apiece import analysis, plots, synthetic
-    from apiece.api import collect, fit, report, select, value
+    from apiece import analysis, plots, synthetic, valuation
+    from apiece.api import collect, compare, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
     from apiece.errors import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when first used, so `import apiece` stays light.
 _HOMES = {
     "collect": "api",
+    "compare": "api",
     "fit": "api",
     "report": "api",
     "select": "api",
@@ -64,6 +65,7 @@ _HOMES = {
     "analysis": "",
     "plots": "",
     "synthetic": "",
+    "valuation": "",
 }
 
 __all__ = [
@@ -87,12 +89,14 @@ __all__ = [
     "__version__",
     "analysis",
     "collect",
+    "compare",
     "fit",
     "open",
     "plots",
     "report",
     "select",
     "synthetic",
+    "valuation",
     "value",
 ]
 

@@ -193,34 +193,120 @@ def fit(
 
 
 def value(
-    laws: Laws | Run,
+    laws: Laws | Run | Contributions,
     *,
     kind: str = "shapley",
     sizes: tuple[int, int] | None = None,
+    n: int | None = None,
+    a: float = 16.0,
+    b: float = 1.0,
+    weights: valuation.Weighting | None = None,
+    source: str = "law",
     level: float = 0.9,
+    top: int | None = None,
+    random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    r"""Value every point: its mean expected contribution over a range of sizes.
+    r"""Value every point: a weighted sum of its expected contributions over sizes.
 
-    $$\frac{1}{k_{\max} - k_{\min} + 1} \sum_{k = k_{\min}}^{k_{\max}} \psi_k$$
+    $$v_i = \sum_k w_k\,\psi_k$$
 
     Parameters
     ----------
     laws
         Fitted laws, or a run to which they are fitted first.
     kind
-        ``shapley``, the Distributional Shapley value.
+        ``shapley`` (Distributional Shapley: the mean over ``sizes``), ``data-shapley``,
+        ``beta-shapley``, ``banzhaf`` or ``loo`` (leave-one-out) in a game of ``n`` points, or
+        ``weights``. The kinds of a game also weigh sizes below the sampled ones, where a law is
+        extrapolated; pass ``sizes`` to keep to some.
     sizes
-        ``(k_min, k_max)``, both included; by default the sampled range.
+        ``(k_min, k_max)``, both included; by default the sampled range for ``shapley``, and all
+        sizes from 0 to n - 1 for the kinds of a game.
+    n
+        Points of the game, the one that is valued included; by default the size of the pool.
+    a, b
+        Shape of Beta Shapley; $a > b$ favours small sizes, $a = b = 1$ is Data Shapley.
+    weights
+        Weights of your own: ``{k: weight}``, or a function of an array of sizes.
+    source
+        ``law``, or ``samples`` for the Monte Carlo mean of a run's contributions, no law between.
     level
         Coverage of the interval.
+    top
+        Also rank the points and give the probability that each is among the ``top`` best.
+    random_state
+        Seed of the draws behind the ranks.
 
     Returns
     -------
     DataFrame
-        Indexed by point id: ``value``, ``low``, ``high``, in units of the loss; positive helps.
+        Indexed by point id: ``value``, ``low``, ``high``, ``stderr``, in units of the loss;
+        positive helps. With ``top`` also ``rank`` (1 is best), ``rank_low``, ``rank_high`` and
+        ``p_top``; from samples also ``n_samples``.
     """
-    known = _laws(laws)
-    return marked(valuation.value(known, kind=kind, sizes=sizes, level=level), known.attrs)
+    one_of("source", source, ("law", "samples"))
+    attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
+    options: dict[str, Any] = {
+        "kind": kind,
+        "sizes": sizes,
+        "n": attrs.get("n_pool") if n is None and kind in valuation.OF_A_GAME else n,
+        "a": a,
+        "b": b,
+        "weights": weights,
+        "level": level,
+        "top": top,
+        "random_state": random_state,
+    }
+    if source == "law":
+        return marked(valuation.value(_laws(laws), **options), attrs)
+    if isinstance(laws, Laws):
+        raise PlanError(
+            "source='samples' is asked of laws, which hold none: expected a run, or its "
+            "contributions. Pass the run, or source='law'."
+        )
+    if isinstance(laws, Run):
+        valued = laws.points[laws.points["valued"]]
+        options["is_candidate"] = (valued["role"] == "candidate").to_numpy()
+        laws = laws.contributions()
+    return marked(valuation.value_samples(laws, **options), attrs)
+
+
+def compare(
+    first: Any,
+    second: Any,
+    *,
+    top: int | None = None,
+    level: float = 0.9,
+    random_state: RandomState = 0,
+    **settings: Any,
+) -> pd.DataFrame:
+    r"""Compare two valuations of the same points: how well do they agree?
+
+    Parameters
+    ----------
+    first, second
+        Each a table with a column ``value``, a series, laws or a run; the last two are valued by
+        `value` first. Points are matched by id.
+    top
+        How many of the best points to compare as sets; a tenth of them by default.
+    level
+        Coverage of the bootstrap interval over points.
+    random_state
+        Seed of the bootstrap.
+    **settings
+        Options of `value`, such as ``kind`` and ``sizes``.
+
+    Returns
+    -------
+    DataFrame
+        Rows ``pearson``, ``spearman``, ``kendall`` and ``top`` (share of the best points in
+        common); columns ``agreement``, ``low``, ``high``, ``n``.
+    """
+    one, two = (
+        value(given, **settings) if isinstance(given, Laws | Run | Contributions) else given
+        for given in (first, second)
+    )
+    return valuation.agreement(one, two, top=top, level=level, random_state=random_state)
 
 
 def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.DataFrame:
@@ -349,8 +435,8 @@ def default_sizes(dataset: Dataset) -> tuple[int, int]:
     return min(k_min, k_max), k_max
 
 
-def _laws(laws: Laws | Run) -> Laws:
-    return fit(laws) if isinstance(laws, Run) else laws
+def _laws(laws: Laws | Run | Contributions) -> Laws:
+    return laws if isinstance(laws, Laws) else fit(laws)
 
 
 def _positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:

@@ -163,6 +163,7 @@ class Run:
         manifest = self.manifest
         return {
             "dataset": manifest["dataset"]["fingerprint"],
+            "n_pool": manifest["dataset"]["n_pool"],
             "model": manifest["model"]["name"],
             "metric": manifest["metric"],
             "engine": manifest["engine"],

@@ -1,0 +1,90 @@
+r"""How sure a ranking is: ranks over draws of the values.
+
+In each draw every point has a rank; over draws, a point's ranks give its interval, and the share
+of draws in which it is among the $m$ largest is the probability that it belongs there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from apiece._rng import RandomState, seed_from, stream
+from apiece._typing import FloatArray
+from apiece.errors import PlanError
+from apiece.laws import Laws, quantile
+from apiece.valuation._weights import SizeWeights, nodes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DRAWS: Final = 500
+_FEWEST: Final = 100  # draws of very many points
+_ENTRIES: Final = 50_000_000  # of draws held at once: 400 MB
+_CHUNK: Final = 4_000_000
+_WIDTH: Final = 0.25  # of a block of sizes; errors of 2e-5 do not show in 500 draws
+
+
+def draw_values(
+    laws: Laws, weights: SizeWeights, *, n: int | None = None, random_state: RandomState = 0
+) -> FloatArray:
+    r"""Draw values $\sum_k w_k \psi_k$ from the uncertainty of the laws.
+
+    A point without uncertainty has the same value in every draw, one without a law nan.
+
+    Returns
+    -------
+    FloatArray
+        Shape ``(n, n_points)``; by default 500 draws, fewer for more than 100,000 points.
+    """
+    sums = nodes(weights, _WIDTH)
+    n_points = max(1, laws.n_points)
+    wanted = n or int(np.clip(_ENTRIES // n_points, _FEWEST, _DRAWS))
+    fixed = laws.family.mean(laws.params, sums.k) @ sums.w
+    rng = stream(seed_from(random_state))
+    step = max(1, _CHUNK // (n_points * max(len(sums.k), 1)))
+    values = np.empty((wanted, laws.n_points))
+    for start in range(0, wanted, step):
+        part = values[start : start + step]
+        params = laws.draws(len(part), random_state=rng)
+        curves = laws.family.mean(params.reshape(-1, params.shape[2]), sums.k)
+        part[:] = (curves @ sums.w).reshape(part.shape)
+    return np.where(np.isfinite(values), values, fixed)
+
+
+def add_ranks(table: pd.DataFrame, draws: FloatArray, top: int, level: float) -> pd.DataFrame:
+    """Add ``rank``, ``rank_low``, ``rank_high`` and ``p_top`` to a table of values.
+
+    Parameters
+    ----------
+    table
+        With columns ``value`` and ``stderr``; a point with nan in either gets no interval.
+    draws
+        Values in every draw, shape ``(n_draws, n_points)``.
+    top
+        How many of the largest values count as the best.
+    level
+        Coverage of the interval of the rank.
+    """
+    value = table["value"].to_numpy()
+    n_known = int(np.isfinite(value).sum())
+    if top != int(top) or not 1 <= top <= max(1, n_known):
+        raise PlanError(
+            f"top={top} is not a number of points: expected 1 to {n_known}, those that have a "
+            "value. Pass for example top=20."
+        )
+    quantile(level)  # complains of a level that is none
+    order = np.argsort(-draws, axis=1, kind="stable")  # nan sorts last
+    ranks = np.empty(order.shape, dtype=np.int32)
+    np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1, dtype=np.int32)[None], axis=1)
+    low, high = np.quantile(
+        ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf"
+    )
+    is_sure = np.isfinite(table["stderr"].to_numpy()) & np.isfinite(value)
+    return table.assign(
+        rank=table["value"].rank(ascending=False, method="first"),
+        rank_low=np.where(is_sure, low, np.nan),
+        rank_high=np.where(is_sure, high, np.nan),
+        p_top=np.where(is_sure, (ranks <= top).mean(axis=0), np.nan),
+    )
