@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apiece import analysis, plots, synthetic, valuation
+    from apiece import analysis, plots, selection, synthetic, valuation
     from apiece.api import collect, compare, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
@@ -64,6 +64,7 @@ _HOMES = {
     "UnknownNameError": "errors",
     "analysis": "",
     "plots": "",
+    "selection": "",
     "synthetic": "",
     "valuation": "",
 }
@@ -95,6 +96,7 @@ __all__ = [
     "plots",
     "report",
     "select",
+    "selection",
     "synthetic",
     "valuation",
     "value",

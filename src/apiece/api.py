@@ -309,8 +309,22 @@ def compare(
     return valuation.agreement(one, two, top=top, level=level, random_state=random_state)
 
 
-def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.DataFrame:
-    r"""Select the points with the largest expected contribution $\psi_k$ at the present size.
+def select(
+    laws: Laws | Run,
+    *,
+    take: int | None = None,
+    at: float,
+    until: float | None = None,
+    quotas: selection.Quotas | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    redundancy: str | None = None,
+    dataset: Dataset | None = None,
+    level: float = 0.9,
+    random_state: RandomState = 0,
+    **settings: Any,
+) -> pd.DataFrame:
+    r"""Select the points to add: those with the largest expected contribution $\psi_k$.
 
     Parameters
     ----------
@@ -320,16 +334,48 @@ def select(laws: Laws | Run, *, take: int, at: int, level: float = 0.9) -> pd.Da
         How many points.
     at
         The size $k$ of the training set they would join.
+    until
+        The size it will grow to: points are then ranked by their mean contribution on the way.
+    quotas
+        ``{label: how many}``, or ``"balanced"`` to split ``take`` evenly among the classes.
+    costs, budget
+        Cost of every point, by id or in the order of the laws, and what may be spent.
+    redundancy
+        ``"aware"`` values every pick together with those before it, so that near-duplicates are
+        not bought together; it needs ``dataset``.
+    dataset
+        The data that the run was collected from.
     level
         Coverage of the interval.
+    random_state
+        Seed of what is drawn for ``p_best`` and ``redundancy``.
+    **settings
+        For ``redundancy``: ``model``, ``metric`` and ``engine`` as in `collect`, ``draws`` and
+        ``shortlist``; see `apiece.selection.select`.
 
     Returns
     -------
     DataFrame
-        Indexed by point id, best first: ``rank``, ``value``, ``low``, ``high``.
+        Indexed by point id, best first: ``rank``, ``value`` (expected gain in units of the loss),
+        ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
+        ``label``, ``cost``, ``alone`` where they apply.
     """
     known = _laws(laws)
-    return marked(selection.select(known, take=take, at=at, level=level), known.attrs)
+    picks = selection.select(
+        known,
+        take=take,
+        at=at,
+        until=until,
+        quotas=quotas,
+        costs=costs,
+        budget=budget,
+        redundancy=redundancy,
+        dataset=dataset,
+        level=level,
+        random_state=random_state,
+        **settings,
+    )
+    return marked(picks, known.attrs)
 
 
 def report(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from apiece.selection._redundancy import Joint, Together
+from apiece.selection._rules import Quotas, Rules, make_rules
 from apiece.selection._select import select
 
-__all__ = ["select"]
+__all__ = ["Joint", "Quotas", "Rules", "Together", "make_rules", "select"]

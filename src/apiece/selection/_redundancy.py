@@ -1,0 +1,151 @@
+r"""Picks that do not buy the same thing twice: every pick is valued together with those before it.
+
+A law values a point alone. What a set is worth is less than the sum when its points are alike, or
+when together they overshoot: the best single points of one class may together move a decision
+boundary too far. So points are picked one after the other, each by
+
+$$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
+
+its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
+engine computes that for all points of a shortlist at once. In the end the picks are measured
+again, on training sets that had no part in picking them: their gains sum to the gain of the set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.engine import Engine, choose_engine
+from apiece.errors import PlanError
+from apiece.records import Task
+from apiece.sampling import Design, DrawnPlan, make_plan
+from apiece.selection._rules import Basket, Rules
+
+
+class Joint(NamedTuple):
+    """Rows picked, in order, and what each gains after those before it, with its error."""
+
+    rows: IntArray
+    gain: FloatArray
+    error: FloatArray
+
+
+@dataclass
+class Together:
+    """Values points together, through an engine, on training sets that are never used twice.
+
+    Parameters
+    ----------
+    dataset
+        Pool and candidates.
+    ids
+        Names of the points that may be picked, shape ``(n_rows,)``; rows are positions in it.
+    sizes
+        The smallest and the largest training set.
+    draws
+        Training sets for each pick.
+    most
+        Picks at most.
+    model, metric, engine
+        As in `collect`.
+    seed
+        Decides the training sets.
+    """
+
+    dataset: Dataset
+    ids: AnyArray
+    sizes: tuple[int, int]
+    draws: int
+    most: int
+    model: Any
+    metric: Any
+    engine: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.draws != int(self.draws) or self.draws < 2:
+            raise PlanError(
+                f"draws={self.draws} training sets for each pick: expected a whole number of at "
+                "least 2. Pass for example draws=10."
+            )
+        self.position = self.dataset.positions(self.ids)
+        # Candidates join training sets here, so all points are the engine's pool.
+        everyone = replace(self.dataset, n_pool=self.dataset.n_points)
+        self._engine: Engine
+        self._engine, _ = choose_engine(
+            everyone, model=self.model, metric=self.metric, engine=self.engine
+        )
+        self._plan = self._make_plan()
+        self._next = 0
+
+    def _make_plan(self) -> DrawnPlan:
+        data = self.dataset
+        low, high = self.sizes
+        design = Design.of(
+            (low, high),
+            name="grid" if low == high else "uniform",
+            samples=self.draws * (self.most + 1),
+        )
+        return make_plan(
+            design,
+            n_pool=data.n_pool,
+            points=self.position,
+            seed=self.seed,
+            strata=data.y if data.is_classification else None,
+            class_names=None if data.classes is None else data.classes.tolist(),
+        )
+
+    def pick(self, rules: Rules) -> Joint:
+        """Pick rows one after the other, then measure what each gained."""
+        basket = Basket(rules)
+        while not basket.is_full:
+            left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
+            left = left[basket.admits(left)]
+            if not len(left):
+                break
+            gain = self._gains(left, basket.rows)
+            best = int(np.argmax(np.nan_to_num(gain / rules.cost[left], nan=-np.inf)))
+            if not rules.is_wanted(gain[best]):
+                break
+            basket.add(int(left[best]))
+        return self._measured(np.array(basket.rows, dtype=np.int64))
+
+    def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
+        """Return the mean gain of rows after the picks, shape ``(n_rows,)``; nan if never seen."""
+        total, count = np.zeros(len(rows)), np.zeros(len(rows))
+        points = self.position[rows]
+        for task in self._draw():
+            is_outside = ~np.isin(points, task.subset)
+            if is_outside.any():
+                total[is_outside] += self._run(task, picked, points[is_outside])
+                count += is_outside
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    def _measured(self, rows: IntArray) -> Joint:
+        """Measure each pick after those before it, on training sets of their own."""
+        gains = np.empty((self.draws, len(rows)))
+        for number, task in enumerate(self._draw()):
+            # A pick that happens to be in D joins in its turn.
+            subset = task.subset[~np.isin(task.subset, self.position[rows])]
+            for step, row in enumerate(rows):
+                one = replace(task, subset=subset)
+                gains[number, step] = self._run(
+                    one, rows[:step].tolist(), self.position[[row]]
+                ).item()
+        error = gains.std(axis=0, ddof=1) / np.sqrt(self.draws)
+        return Joint(rows, gains.mean(axis=0), error)
+
+    def _draw(self) -> list[Task]:
+        first, self._next = self._next, self._next + self.draws
+        return [self._plan[index] for index in range(first, self._next)]
+
+    def _run(self, task: Task, picked: list[int], points: IntArray) -> FloatArray:
+        """Return the contributions of points to a training set that the picks have joined."""
+        joined = self.position[np.array(picked, dtype=np.int64)]
+        subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
+        return self._engine.run(Task(task.index, subset, points, task.seed)).delta

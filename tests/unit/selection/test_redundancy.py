@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import apiece
+from apiece.engine import choose_engine
+from apiece.errors import PlanError
+from apiece.records import Task
+from apiece.selection import select
+
+from oracles import refit_deltas
+
+
+@pytest.fixture(scope="module")
+def offer():
+    """A regression where the best candidate is offered in six copies, beside others that help."""
+    rng = np.random.default_rng(0)
+    slope = np.array([1.0, 2.0, 3.0, 4.0])
+    X, V = rng.normal(size=(80, 4)), rng.normal(size=(200, 4))
+    y = X @ slope + 2.0 * rng.normal(size=80)
+    clean = 3.0 * np.eye(4)[[0, 1, 2, 3]] + 0.1 * rng.normal(size=(4, 4))
+    C = np.vstack([np.tile(4.0 * np.eye(4)[0], (6, 1)), clean, rng.normal(size=(6, 4))])
+    dataset = apiece.Dataset.from_arrays(
+        X, y, X_val=V, y_val=V @ slope, candidates=(C, C @ slope), kind="regression"
+    )
+    run = apiece.collect(
+        dataset,
+        model="linear",
+        points=[],
+        sizes=(12, 60),
+        samples=300,
+        random_state=0,
+        progress=False,
+    )
+    return dataset, apiece.fit(run)
+
+
+def set_gains(dataset, ids, size, n_draws, seed):
+    """What a set gains over random training sets of the pool, by plain refits."""
+    from sklearn.linear_model import LinearRegression
+
+    rng = np.random.default_rng(seed)
+    picks = dataset.positions(np.asarray(ids))
+
+    def loss(X, y):
+        predicted = LinearRegression().fit(X, y).predict(dataset.X_val)
+        return np.mean((predicted - dataset.y_val) ** 2)
+
+    gains = []
+    for _ in range(n_draws):
+        rows = rng.choice(dataset.n_pool, size, replace=False)
+        X, y = dataset.X[rows], dataset.y[rows]
+        joined = np.vstack([X, dataset.features(picks)]), np.append(y, dataset.targets(picks))
+        gains.append(loss(X, y) - loss(*joined))
+    return np.array(gains)
+
+
+def test_copies_are_not_bought_together_and_the_set_gains_more(offer):
+    dataset, laws = offer
+    copies = set(dataset.ids[80:86].tolist())
+    plain = select(laws, take=4, at=15)
+    aware = select(laws, take=4, at=15, redundancy="aware", dataset=dataset)
+    assert len(copies & set(plain.index)) >= 3
+    assert len(copies & set(aware.index)) <= 1
+    more = set_gains(dataset, aware.index, 15, 300, 2) - set_gains(dataset, plain.index, 15, 300, 2)
+    assert more.mean() > 4 * more.std() / np.sqrt(300)
+
+
+def test_gains_sum_to_what_the_set_is_worth(offer):
+    dataset, laws = offer
+    table = select(laws, take=4, at=15, redundancy="aware", dataset=dataset, draws=200)
+    gains = set_gains(dataset, table.index, 15, 600, 1)
+    error = np.hypot(gains.std() / np.sqrt(600), gains.std() / np.sqrt(200))
+    assert abs(table["value"].sum() - gains.mean()) < 3 * error
+
+
+def test_the_first_pick_has_the_largest_mean_contribution_to_the_drawn_sets(offer):
+    dataset, laws = offer
+    from apiece.selection import Together
+
+    together = Together(
+        dataset=dataset,
+        ids=laws.ids,
+        sizes=(15, 15),
+        draws=6,
+        most=1,
+        seed=3,
+        model="linear",
+        metric=None,
+        engine="auto",
+    )
+    tasks = [together._plan[index] for index in range(6)]
+    engine, _ = choose_engine(dataset, model="linear")
+    mean = np.mean([engine.run(task).delta for task in tasks], axis=0)
+    assert_allclose(together._gains(np.arange(len(laws)), []), mean, rtol=1e-9)
+
+
+def test_gains_after_picks_are_those_of_a_refit(offer):
+    from sklearn.linear_model import LinearRegression
+
+    from apiece.selection import Together
+
+    dataset, laws = offer
+    together = Together(
+        dataset=dataset,
+        ids=laws.ids,
+        sizes=(15, 15),
+        draws=2,
+        most=3,
+        seed=3,
+        model="linear",
+        metric=None,
+        engine="auto",
+    )
+    tasks = [together._plan[index] for index in range(2)]
+    whole = apiece.Dataset.from_arrays(
+        dataset.points_X,
+        dataset.points_y,
+        X_val=dataset.X_val,
+        y_val=dataset.y_val,
+        kind="regression",
+    )
+
+    def loss(model):
+        return np.mean((model.predict(dataset.X_val) - dataset.y_val) ** 2)
+
+    expected = np.mean(
+        [
+            refit_deltas(
+                whole,
+                Task(0, np.append(task.subset, [82, 88]), np.array([81, 90]), 0),
+                LinearRegression(),
+                loss,
+            )[1]
+            for task in tasks
+        ],
+        axis=0,
+    )
+    assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
+
+
+def test_points_of_the_pool_can_be_picked_and_never_join_twice():
+    from conftest import make_blobs
+
+    dataset = make_blobs(n=60, n_val=60)
+    run = apiece.collect(dataset, sizes=(8, 30), samples=20, random_state=0, progress=False)
+    table = apiece.select(
+        run, take=5, at=25, redundancy="aware", dataset=dataset, quotas={0: 2, 1: 3}, draws=4
+    )
+    assert len(set(table.index)) == 5
+    assert sorted(table["label"]) == [0, 0, 1, 1, 1]
+    assert np.isfinite(table["value"]).all()
+    again = apiece.select(
+        run, take=5, at=25, redundancy="aware", dataset=dataset, quotas={0: 2, 1: 3}, draws=4
+    )
+    assert again.equals(table)
+
+
+def test_a_horizon_and_a_budget_go_together_with_redundancy(offer):
+    dataset, laws = offer
+    table = select(
+        laws,
+        at=12,
+        until=30,
+        costs=np.ones(len(laws)),
+        budget=3.2,
+        redundancy="aware",
+        dataset=dataset,
+        draws=5,
+    )
+    assert 1 <= len(table) <= 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"draws": 1}, "at least 2"),
+        ({"shortlist": 1}, "smaller than the 2 picks"),
+    ],
+)
+def test_wrong_settings_are_refused(offer, options, words):
+    dataset, laws = offer
+    with pytest.raises(PlanError, match=words):
+        select(laws, take=2, at=15, redundancy="aware", dataset=dataset, **options)
+
+
+def test_a_model_that_is_not_known_by_name_must_be_given(offer):
+    from dataclasses import replace
+
+    dataset, laws = offer
+    unknown = replace(laws, attrs={**laws.attrs, "model": "LinearRegression"})
+    with pytest.raises(PlanError, match="Pass model="):
+        select(unknown, take=2, at=15, redundancy="aware", dataset=dataset)
+    from sklearn.linear_model import LinearRegression
+
+    table = select(
+        unknown, take=2, at=15, redundancy="aware", dataset=dataset, model=LinearRegression()
+    )
+    assert len(table) == 2
