@@ -9,11 +9,13 @@ which is why the best points for a small dataset are not the best for a large on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece.analysis._pairs import cross, intervals
 from apiece.errors import PlanError
 from apiece.laws import Laws
 from apiece.laws.sizes import check_range
@@ -36,17 +38,20 @@ class _Pairs(NamedTuple):
 
 
 def crossing(laws: Laws, first: object, second: object) -> float:
-    r"""Return the size at which the power laws of two points cross; nan if they do not.
+    r"""Return the size at which the curves of two points cross; nan if they do not.
 
-    $$\log k^* = \frac{\log|c_1| - \log|c_2|}{\alpha_1 - \alpha_2}$$
+    For power laws
 
-    Curves of opposite sign, of the same decay, or that would cross below one training point or
-    beyond $10^{300}$ of them, do not cross.
+    $$\log k^* = \frac{\log|c_1| - \log|c_2|}{\alpha_1 - \alpha_2},$$
+
+    and curves of opposite sign, of the same decay, or that would cross below one training point or
+    beyond $10^{300}$ of them, do not cross. Other families are searched from 1 to 1,000 times the
+    largest sampled size; of several crossings the one nearest to the sampled sizes counts.
 
     Parameters
     ----------
     laws
-        Power laws.
+        Laws of any family.
     first, second
         Ids of the two points.
 
@@ -56,7 +61,9 @@ def crossing(laws: Laws, first: object, second: object) -> float:
     >>> round(crossing(laws, 0, 1), 6)
     100.0
     """
-    rows = [laws.position(first), laws.position(second)]
+    rows = np.array([laws.position(first), laws.position(second)])
+    if laws.family.name != "power":
+        return float(_refined(laws, rows[:1], rows[1:])[0])
     (c1, c2), (alpha1, alpha2) = laws.c[rows].tolist(), laws.alpha[rows].tolist()
     if not c1 * c2 > 0 or alpha1 == alpha2:
         return float("nan")
@@ -64,7 +71,14 @@ def crossing(laws: Laws, first: object, second: object) -> float:
     return float(np.exp(log_k)) if 0 <= log_k <= 300 * np.log(10) else float("nan")
 
 
-def crossings(laws: Laws, *, sizes: tuple[int, int] | None = None, most: int = 100) -> pd.DataFrame:
+def crossings(
+    laws: Laws,
+    *,
+    sizes: tuple[int, int] | None = None,
+    most: int = 100,
+    pairs: Sequence[tuple[object, object]] | None = None,
+    level: float = 0.9,
+) -> pd.DataFrame:
     r"""List pairs of points whose order swaps between the two ends of a range of sizes.
 
     A swap is as clear as its weaker end: with $d$ the difference of two curves and its standard
@@ -80,14 +94,20 @@ def crossings(laws: Laws, *, sizes: tuple[int, int] | None = None, most: int = 1
         Smallest and largest cardinality; the sampled range by default.
     most
         How many pairs to list.
+    pairs
+        Pairs of ids to list instead, whether they swap or not, as in `crossing`.
+    level
+        Coverage of the interval of the size.
 
     Returns
     -------
     pandas.DataFrame
         Clearest first: ``first`` (id of the point worth more at the smallest size), ``second`` (the
-        one worth more at the largest), ``at`` (the size where they cross) and ``z``. Without
-        uncertainty (``laws.cov`` is None) ``z`` is nan and pairs are ranked by their smaller
-        difference relative to the values; points that alone lack it are left out.
+        one worth more at the largest), ``at`` (the size where they cross), ``low`` and ``high``
+        (among the draws of both laws that cross at all), ``p_swap`` (probability that they swap
+        within ``sizes``) and ``z``. Without uncertainty (``laws.cov`` is None) these are nan and
+        pairs are ranked by their smaller difference relative to the values; points that alone
+        lack it are left out.
 
     Examples
     --------
@@ -103,15 +123,25 @@ def crossings(laws: Laws, *, sizes: tuple[int, int] | None = None, most: int = 1
     ends = np.array([k_min, k_max], dtype=np.float64)
     mean = laws.mean(ends)
     error = np.zeros_like(mean) if laws.cov is None else laws.stderr(ends)
-    rows = _most_valuable(mean, np.asarray(np.isfinite(mean + error).all(axis=1)))
-    pairs = _swaps(mean[rows], error[rows], laws.cov is not None, most)
-    first, second = rows[pairs.first], rows[pairs.second]
+    if pairs is None:
+        rows = _most_valuable(mean, np.asarray(np.isfinite(mean + error).all(axis=1)))
+        found = _swaps(mean[rows], error[rows], laws.cov is not None, most)
+        first, second = rows[found.first], rows[found.second]
+        at = _bisect(laws, first, second, float(k_min), float(k_max))
+    else:
+        given = [[laws.position(point) for point in pair] for pair in pairs]
+        first, second = np.array(given, dtype=np.int64).reshape(-1, 2).T
+        at = np.array([crossing(laws, *pair) for pair in pairs], dtype=np.float64)
+    gap = np.abs(mean[first] - mean[second])
+    noise = np.hypot(np.hypot(error[first], error[second]), 1e-12 * gap)
+    clarity = np.divide(gap, noise, out=np.full_like(gap, np.nan), where=noise > 0).min(axis=1)
     return pd.DataFrame(
         {
             "first": laws.ids[first],
             "second": laws.ids[second],
-            "at": _bisect(laws, first, second, float(k_min), float(k_max)),
-            "z": pairs.clarity if laws.cov is not None else np.full(len(first), np.nan),
+            "at": at,
+            **intervals(laws, first, second, ends, level)._asdict(),
+            "z": clarity if laws.cov is not None else np.full(len(first), np.nan),
         }
     )
 
@@ -162,6 +192,19 @@ def _bisect(
         gap = _each(laws, one, middle) - _each(laws, two, middle)
         low, high = np.where(gap > 0, middle, low), np.where(gap > 0, high, middle)
     return np.asarray(np.exp((low + high) / 2))
+
+
+def _refined(laws: Laws, first: IntArray, second: IntArray) -> FloatArray:
+    """Find where given pairs cross, wherever that is, to the last digits."""
+    near = cross(laws, laws.params[first], laws.params[second])
+    at = np.full(len(first), np.nan)
+    for row in np.flatnonzero(np.isfinite(near)):
+        i, j = first[row : row + 1], second[row : row + 1]
+        low, high = max(1.0, 0.8 * near[row]), 1.25 * near[row]
+        if laws.mean(low)[i[0]] < laws.mean(low)[j[0]]:
+            i, j = j, i
+        at[row] = _bisect(laws, i, j, low, high)[0]
+    return at
 
 
 def _each(laws: Laws, params: FloatArray, log_k: FloatArray) -> FloatArray:

@@ -2,13 +2,12 @@ r"""How well two valuations of the same points agree, and how sure that is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import FloatArray
+from apiece._typing import FloatArray, IntArray
 from apiece.errors import DataError, PlanError
 from apiece.laws import quantile
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 _FEWEST: Final = 3
 _RESAMPLES: Final = 200
+_PAIRWISE: Final = 2_000  # points whose pairs are held at once: 32 MB a matrix
 
 
 def agreement(
@@ -72,27 +72,25 @@ def agreement(
             f"resamples={resamples}: expected at least 1. Pass for example resamples=200."
         )
     quantile(level)  # complains of a level that is none
-    measures = _measures(int(best))
     rng = stream(seed_from(random_state))
-    draws = np.empty((resamples, len(measures)))
-    for row in draws:
-        chosen = rng.integers(n, size=n)
-        row[:] = [measure(a[chosen], b[chosen]) for measure in measures.values()]
+    everyone = np.arange(n)[None]
+    measured = _measure(a, b, everyone, int(best))
+    draws = _measure(a, b, rng.integers(n, size=(resamples, n)), int(best))
     tails = [(1 - level) / 2, (1 + level) / 2]
     ends = [
         np.quantile(column[np.isfinite(column)], tails)
         if np.isfinite(column).any()
         else (np.nan, np.nan)
-        for column in draws.T
+        for column in draws.values()
     ]
     return pd.DataFrame(
         {
-            "agreement": [measure(a, b) for measure in measures.values()],
+            "agreement": [column[0] for column in measured.values()],
             "low": [low for low, _ in ends],
             "high": [high for _, high in ends],
             "n": n,
         },
-        index=pd.Index(list(measures), name="measure"),
+        index=pd.Index(list(measured), name="measure"),
     )
 
 
@@ -127,25 +125,59 @@ def _matched(first: Any, second: Any) -> tuple[FloatArray, FloatArray]:
     return one[both].to_numpy(), two[both].to_numpy()
 
 
-def _measures(top: int) -> dict[str, Callable[[FloatArray, FloatArray], float]]:
+def _measure(a: FloatArray, b: FloatArray, chosen: IntArray, top: int) -> dict[str, FloatArray]:
+    """Return every measure for every row of chosen points, each of shape ``(n_rows,)``."""
+    ranks = [_ranks(values, chosen) for values in (a, b)]
+    overlap = np.empty(len(chosen))
+    for row, points in enumerate(chosen):
+        best = [set(np.argsort(-x[points], kind="stable")[:top].tolist()) for x in (a, b)]
+        overlap[row] = len(best[0] & best[1]) / top
+    return {
+        "pearson": _pearson(a[chosen], b[chosen]),
+        "spearman": _pearson(*ranks),
+        "kendall": _kendall(a, b, chosen),
+        "top": overlap,
+    }
+
+
+def _pearson(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Correlate row by row; nan for a constant."""
+
+    def unit(x: FloatArray) -> FloatArray:
+        off = x - x.mean(axis=1, keepdims=True)
+        size = np.abs(off).max(axis=1, keepdims=True)
+        off = np.divide(off, size, out=np.full_like(off, np.nan), where=size > 0)
+        return np.asarray(off / np.sqrt((off**2).sum(axis=1, keepdims=True)))
+
+    return np.asarray(np.clip((unit(a) * unit(b)).sum(axis=1), -1.0, 1.0))
+
+
+def _ranks(values: FloatArray, chosen: IntArray) -> FloatArray:
+    """Rank the chosen points of every row, equal values alike, in the shape of ``chosen``."""
+    code = np.unique(values, return_inverse=True)[1][chosen]
+    ranks = np.empty(chosen.shape)
+    for row, codes in enumerate(code):
+        counts = np.bincount(codes)
+        ranks[row] = (np.cumsum(counts) - (counts - 1) / 2)[codes]
+    return ranks
+
+
+def _kendall(a: FloatArray, b: FloatArray, chosen: IntArray) -> FloatArray:
+    r"""Kendall's tau-b of every row.
+
+    With $m_i$ the times point $i$ was chosen and $s_{ij}$ the signs of differences, it is
+    $\sum_{ij} m_i m_j s^a_{ij} s^b_{ij}$ over the root of the same sums of $|s^a|$ and $|s^b|$.
+    """
     from scipy import stats
 
-    def pearson(a: FloatArray, b: FloatArray) -> float:
-        a, b = a - a.mean(), b - b.mean()
-        scale = np.abs(a).max() * np.abs(b).max()
-        if not scale > 0:
-            return float("nan")
-        a, b = a / np.abs(a).max(), b / np.abs(b).max()
-        return float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
+    if len(a) > _PAIRWISE:
+        return np.array([stats.kendalltau(a[row], b[row]).statistic for row in chosen])
+    times = np.array([np.bincount(row, minlength=len(a)) for row in chosen], dtype=np.float64)
+    signs = [np.sign(np.subtract.outer(values, values)) for values in (a, b)]
 
-    def spearman(a: FloatArray, b: FloatArray) -> float:
-        return pearson(stats.rankdata(a), stats.rankdata(b))
+    def summed(pairs: FloatArray) -> FloatArray:
+        return np.asarray(((times @ pairs) * times).sum(axis=1))
 
-    def kendall(a: FloatArray, b: FloatArray) -> float:
-        return float(stats.kendalltau(a, b).statistic)
-
-    def overlap(a: FloatArray, b: FloatArray) -> float:
-        best = [set(np.argsort(-values, kind="stable")[:top].tolist()) for values in (a, b)]
-        return len(best[0] & best[1]) / top
-
-    return {"pearson": pearson, "spearman": spearman, "kendall": kendall, "top": overlap}
+    scale = np.sqrt(summed(np.abs(signs[0]))) * np.sqrt(summed(np.abs(signs[1])))
+    both = summed(signs[0] * signs[1])
+    return np.where(scale > 0, both / np.where(scale > 0, scale, 1.0), np.nan)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from math import erf
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
 from apiece.analysis import crossing, crossings
-from apiece.errors import FitError, PlanError, UnknownNameError
+from apiece.errors import FitError, PlanError
 from apiece.estimators import Likelihood
 from apiece.laws import Laws, Series
 
@@ -91,8 +93,66 @@ def test_series_laws_cross_where_their_difference_changes_sign():
     table = crossings(laws)
     assert_allclose(table["at"], [200.0])
     assert (table["first"].iloc[0], table["second"].iloc[0]) == (1, 0)
-    with pytest.raises(UnknownNameError, match="'c'"):
-        crossing(laws, 0, 1)
+    assert_allclose(crossing(laws, 0, 1), 200.0, rtol=1e-9)
+    assert_allclose(crossing(laws, 1, 0), 200.0, rtol=1e-9)
+
+
+def test_series_that_cross_twice_report_the_crossing_near_the_sampled_sizes():
+    # The difference 1 - 6 u + 8 u^2 over k, with u = k^(-1/2), vanishes at u = 1/2 and u = 1/4.
+    laws = Laws.from_arrays(
+        family="series", params=[[1.0, -6.0, 8.0], [0.0, 0.0, 0.0]], k_range=(10, 30)
+    )
+    assert_allclose(crossing(laws, 0, 1), 16.0, rtol=1e-9)
+    assert np.isnan(crossing(laws, 0, 0))
+    assert np.isnan(crossing(laws.select([1]), 1, 1))
+
+
+@pytest.mark.parametrize("family", ["power", "series"])
+def test_intervals_of_crossings_cover_as_often_as_they_say(family):
+    """Two true curves that cross at 300, estimated with errors again and again."""
+    truth = (
+        Laws.from_arrays(c=[1.0, 300.0], alpha=[1.0, 2.0])
+        if family == "power"
+        else Laws.from_arrays(family=Series((2, 4)), params=[[1.0, 0.0], [0.5, 150.0]])
+    )
+    assert_allclose(crossing(truth, 0, 1), 300.0, rtol=1e-6)
+    local = truth.family.to_local(truth.params, truth.k_ref)
+    sd = np.array([2e-4, 0.05]) if family == "power" else np.array([0.05, 15.0])
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(200):
+        params = truth.family.from_local(local + sd * rng.standard_normal((2, 2)), truth.k_ref)
+        laws = Laws.from_arrays(
+            family=truth.family, params=params, cov=np.broadcast_to(np.diag(sd**2), (2, 2, 2))
+        )
+        row = crossings(laws, pairs=[(0, 1)], level=0.8).iloc[0]
+        covered.append(row["low"] < 300 < row["high"])
+        assert row["low"] < row["at"] < row["high"]
+    # 200 trials at 0.8 have a standard error of 0.03.
+    assert abs(np.mean(covered) - 0.8) < 0.09
+
+
+def test_the_chance_of_a_swap_is_that_of_both_ends():
+    truth = synthetic.random_laws(40, random_state=8)
+    laws = Likelihood().fit(synthetic.sample(truth, samples=300, random_state=9))
+    table = crossings(laws, most=20)
+    assert table["p_swap"].between(0, 1).all()
+    assert table["p_swap"].iloc[0] > table["p_swap"].iloc[-1]
+    ends = laws.mean([100, 1000])
+    for pair in table.itertuples():
+        d, e = ends[pair.first] - ends[pair.second], laws.stderr([100, 1000])
+        z = d / np.hypot(e[pair.first], e[pair.second])
+        # By normal theory at least one minus both tails, and at most the weaker end alone.
+        tails = [0.5 * (1 + erf(abs(x) / np.sqrt(2))) for x in z]
+        assert sum(tails) - 1 - 0.1 < pair.p_swap < min(tails) + 0.1
+
+
+def test_given_pairs_are_listed_whether_they_cross_or_not():
+    laws = Laws.from_arrays(c=[1.0, 100.0, -1.0], alpha=[1.0, 2.0, 1.0], ids=["a", "b", "c"])
+    table = crossings(laws, pairs=[("a", "b"), ("a", "c")])
+    assert table[["first", "second"]].values.tolist() == [["a", "b"], ["a", "c"]]
+    assert_allclose(table["at"], [100.0, np.nan])
+    assert crossings(laws, pairs=[]).empty
 
 
 def test_points_without_a_law_take_no_part():

@@ -29,6 +29,16 @@ def test_measures_are_those_of_scipy(pair):
     assert table["top"] == expected
 
 
+def test_measures_of_ties_are_those_of_scipy_however_they_are_computed(monkeypatch):
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(5, size=80).astype(float), rng.integers(4, size=80).astype(float)
+    table = agreement(a, b)
+    assert_allclose(table["agreement"]["kendall"], stats.kendalltau(a, b).statistic, rtol=1e-12)
+    assert_allclose(table["agreement"]["spearman"], stats.spearmanr(a, b).statistic, rtol=1e-12)
+    monkeypatch.setattr("apiece.valuation._agreement._PAIRWISE", 10)
+    pd.testing.assert_frame_equal(agreement(a, b), table)
+
+
 def test_intervals_cover_the_truth_of_a_population():
     covered = []
     for seed in range(40):
