@@ -136,9 +136,127 @@ def test_quiet_says_nothing_on_stderr(workplace):
     assert result.stderr == ""
 
 
+def test_values_of_every_kind_and_source_agree_with_python(workplace):
+    laws = apiece.Laws.load(workplace / "run" / "laws.parquet")
+    words = ("value", workplace / "run", "--json", "--quiet")
+    for options, settings in [
+        (("--kind", "banzhaf"), {"kind": "banzhaf", "n": 60}),
+        (
+            ("--kind", "beta-shapley", "--beta", "2,3", "--n", "41", "--sizes", "8:40"),
+            {"kind": "beta-shapley", "a": 2, "b": 3, "n": 41, "sizes": (8, 40)},
+        ),
+        (("--weights", "10=0.5,40=0.5"), {"weights": {10: 0.5, 40: 0.5}}),
+        (("--top", "5"), {"top": 5}),
+    ]:
+        said = json.loads(run(*words, *options).stdout)
+        expected = apiece.value(laws, **settings)
+        assert [row["value"] for row in said] == sorted(expected["value"], reverse=True)
+        assert set(said[0]) == {"point", *expected.columns}
+    said = json.loads(run(*words, "--source", "samples").stdout)
+    by_samples = apiece.value(apiece.open(workplace / "run"), source="samples")
+    assert said[0]["value"] == by_samples["value"].max()
+    assert said[0]["n_samples"] >= 12
+
+
+def test_select_by_quota_cost_and_redundancy(workplace):
+    words = ("select", workplace / "run", "--at", "30", "--json", "--quiet")
+    said = json.loads(run(*words, "--quotas", "yes=2,no=3").stdout)
+    assert sorted(row["label"] for row in said) == ["no"] * 3 + ["yes"] * 2
+    assert all(0 <= row["p_best"] <= 1 for row in said)
+    points = apiece.open(workplace / "run").ids
+    prices = pd.DataFrame({"point": points, "cost": np.arange(1.0, len(points) + 1)})
+    prices.to_csv(workplace / "prices.csv", index=False)
+    said = json.loads(run(*words, "--costs", workplace / "prices.csv", "--budget", "30").stdout)
+    assert 0 < sum(row["cost"] for row in said) <= 30
+    reading = ("--data", workplace / "people.csv", "--target", "label", "--ids", "name")
+    aware = run(
+        *words,
+        "--take",
+        "3",
+        "--redundancy",
+        "aware",
+        *reading,
+        "--validation",
+        "30",
+        "--draws",
+        "3",
+    )
+    said = json.loads(aware.stdout)
+    assert len({row["point"] for row in said}) == 3
+    assert {"value", "alone", "low", "high"} <= set(said[0])
+    other = run(*words, *reading, "--validation", "20")
+    assert other.exit_code == 2
+    assert "another dataset" in other.stderr
+
+
+def test_baselines_are_written_and_compared(workplace):
+    data = (workplace / "people.csv", "--target", "label", "--ids", "name", "--validation", "30")
+    for method in ("knn-shapley", "loo", "random"):
+        out = workplace / f"{method}.csv"
+        done = run("baseline", *data, "--method", method, "-o", out, "--quiet")
+        assert done.exit_code == 0, done.output
+        assert len(pd.read_csv(out)) == 60
+    table = run("compare", workplace / "run", workplace / "loo.csv", "--json", "--quiet")
+    rows = {row["measure"]: row["agreement"] for row in json.loads(table.stdout)}
+    # Leave-one-out is one draw at the largest size, noisy but not unrelated.
+    assert rows["spearman"] > 0.2
+    same = run("compare", workplace / "run", workplace / "run", "-o", workplace / "same.csv")
+    assert same.exit_code == 0, same.output
+    written = pd.read_csv(workplace / "same.csv")
+    assert set(written["quantity"]) == {"value", "c", "alpha", "log_abs_c", "psi"}
+    assert (written["agreement"] > 0.999).all()
+
+
+def test_crossings_movers_and_means_agree_with_python(workplace):
+    laws = apiece.Laws.load(workplace / "run" / "laws.parquet")
+    said = json.loads(run("crossings", workplace / "run", "--most", "3", "--json", "-q").stdout)
+    expected = apiece.analysis.crossings(laws, most=3)
+    assert [row["at"] for row in said] == expected["at"].tolist()
+    assert "point" not in said[0]
+    pair = run(
+        "crossings", workplace / "run", "--pair", said[0]["first"], said[0]["second"], "--json"
+    )
+    assert json.loads(pair.stdout)[0]["at"] == pytest.approx(said[0]["at"])
+    said = json.loads(run("movers", workplace / "run", "--most", "2", "--json", "-q").stdout)
+    assert [row["point"] for row in said] == apiece.analysis.movers(laws, most=2).index.tolist()
+    said = json.loads(run("means", workplace / "run", "--at", "10,40", "--json", "-q").stdout)
+    assert [(row["group"], row["k"]) for row in said] == [
+        ("no", 10), ("no", 40), ("yes", 10), ("yes", 40),
+    ]  # fmt: skip
+    groups = pd.DataFrame({"point": laws.ids, "group": np.arange(len(laws)) % 3})
+    groups.to_csv(workplace / "groups.csv", index=False)
+    table = run("means", workplace / "run", "--at", "10", "--by", workplace / "groups.csv")
+    assert table.exit_code == 0, table.output
+    assert "harmful" in table.output
+
+
 @pytest.mark.parametrize(
-    "command", [[], ["collect"], ["fit"], ["show"], ["value"], ["select"], ["report"], ["serve"]]
+    ("words", "complaint"),
+    [
+        (("value", "RUN", "--beta", "1"), "two numbers such as 16,1"),
+        (("value", "RUN", "--weights", "a=1"), "100=0.5,1000=0.5"),
+        (("value", "RUN", "--kind", "banzaf"), "Did you mean 'banzhaf'"),
+        (("value", "RUN", "--source", "sample"), "Did you mean 'samples'"),
+        (("select", "RUN", "--at", "30", "--quotas", "yes"), "a=10,b=5"),
+        (("select", "RUN", "--at", "30", "--quotas", "yes=1.5"), "whole numbers"),
+        (("select", "RUN", "--at", "30", "--costs", "none.csv", "--budget", "1"), "point and cost"),
+        (("select", "RUN", "--at", "30", "--redundancy", "aware"), "Pass dataset="),
+        (("compare", "RUN", "none.csv"), "point and value"),
+        (("baseline", "none.csv", "--target", "y", "--method", "shap"), "knn-shapley"),
+    ],
 )
+def test_wrong_words_are_told_what_was_expected(workplace, words, complaint):
+    result = run(*(workplace / "run" if word == "RUN" else word for word in words))
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+COMMANDS = ["collect", "fit", "show", "value", "select", "report", "serve"]
+COMMANDS += ["compare", "crossings", "movers", "means", "baseline"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_teaches_with_an_example(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -148,7 +266,7 @@ def test_help_teaches_with_an_example(command):
 def test_every_verb_has_a_command():
     from apiece import api
 
-    verbs = {"collect", "fit", "value", "select", "report"}
+    verbs = {"collect", "compare", "fit", "value", "select", "report"}
     assert verbs <= set(dir(api))
     assert verbs <= set(cli.commands)
 

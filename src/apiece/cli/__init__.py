@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from apiece.cli._analysis import baseline, compare, crossings, means, movers
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
 from apiece.cli._laws import fit, select, show, value
@@ -35,7 +36,10 @@ def cli() -> None:
     """
 
 
-for _command in (demo, collect, fit, show, value, select, report, serve):
+for _command in (
+    *(demo, collect, fit, show, value, select, report, serve),
+    *(compare, crossings, movers, means, baseline),
+):
     cli.add_command(_command)
 
 

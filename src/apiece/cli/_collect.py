@@ -6,13 +6,16 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import Sizes, common, emit, note
+from apiece.cli._common import Command, Sizes, common, emit, note
 from apiece.engine import ENGINES, METRICS, MODELS
 from apiece.sampling import DESIGNS
+
+if TYPE_CHECKING:
+    from apiece.data import Dataset
 
 _EXAMPLE = """
 \b
@@ -26,10 +29,37 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 """
 
 
+_READING = (
+    click.option("--target", help="Column to predict (not for .npz)."),
+    click.option(
+        "--validation", help="A file, a count or a fraction to score on. A fifth by default."
+    ),
+    click.option("--text", multiple=True, help="Column of free text; may be repeated."),
+    click.option("--ids", help="Column that names the points."),
+    click.option("--drop", multiple=True, help="Column to leave out; may be repeated."),
+    click.option("--categorical", multiple=True, help="Numeric column to treat as categories."),
+    click.option("--impute", is_flag=True, help="Fill missing values from the pool."),
+    click.option(
+        "--raw", is_flag=True, help="Leave numeric columns as they are, not standardised."
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice(["classification", "regression"]),
+        help="If the target misleads.",
+    ),
+)
+
+
+def reading(command: Command) -> Command:
+    """Add the options that say how a file of data is read."""
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
 @click.command(epilog=_EXAMPLE)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="Folder of the run.")
-@click.option("--target", help="Column to predict (not for .npz).")
 @click.option("--model", default="logistic", show_default=True, help=f"One of {', '.join(MODELS)}.")
 @click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
 @click.option(
@@ -43,16 +73,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option("--share", type=int, help="Points that share one draw; 1 is the paper's design.")
 @click.option("--random-state", type=int, help="Seed; drawn and kept if left out.")
 @click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
-@click.option("--validation", help="A file, a count or a fraction to score on. A fifth by default.")
-@click.option("--text", multiple=True, help="Column of free text; may be repeated.")
-@click.option("--ids", help="Column that names the points.")
-@click.option("--drop", multiple=True, help="Column to leave out; may be repeated.")
-@click.option("--categorical", multiple=True, help="Numeric column to treat as categories.")
-@click.option("--impute", is_flag=True, help="Fill missing values from the pool.")
-@click.option("--raw", is_flag=True, help="Leave numeric columns as they are, not standardised.")
-@click.option(
-    "--kind", type=click.Choice(["classification", "regression"]), help="If the target misleads."
-)
+@reading
 @common
 def collect(
     data: Path,
@@ -73,7 +94,7 @@ def collect(
     from apiece import api
     from apiece.store import open_run
 
-    dataset = _read(data, options)
+    dataset = read(data, options)
     try:
         run = api.collect(
             dataset,
@@ -128,7 +149,8 @@ _COLLECT_OPTIONS = (
 )
 
 
-def _read(path: Path, options: dict[str, Any]) -> Any:
+def read(path: Path, options: dict[str, Any]) -> Dataset:
+    """Read a file of data as the options of `reading` say."""
     from apiece.data import Dataset
 
     settings: dict[str, Any] = {

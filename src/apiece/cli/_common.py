@@ -23,6 +23,24 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class Numbers(click.ParamType[dict[str, float]]):
+    """Named numbers, ``cat=10,dog=5``."""
+
+    name = "name=number,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """Turn the words into a mapping."""
+        if isinstance(value, dict):
+            return value
+        try:
+            pairs = [part.rsplit("=", 1) for part in str(value).split(",")]
+            return {name.strip(): float(number) for name, number in pairs}
+        except ValueError:
+            self.fail(f"{value!r} does not name numbers: expected for example a=10,b=5.")
+
+
 class Sizes(click.ParamType[tuple[int, ...]]):
     """A range ``100:1000``, or a list ``100,200,400``."""
 
@@ -110,11 +128,18 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its index as the first column, unless its rows are merely counted."""
+    if table.index.name is None and type(table.index).__name__ == "RangeIndex":
+        return table
+    return table.rename_axis(str(table.index.name or "point")).reset_index()
+
+
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table of points, each with its id as ``point``."""
-    flat = table.rename_axis("point").reset_index()
+    """Return the rows of a table, each with its id as ``point``."""
     return [
-        {str(name): plain(item) for name, item in row.items()} for row in flat.to_dict("records")
+        {str(name): plain(item) for name, item in row.items()}
+        for row in flat(table).to_dict("records")
     ]
 
 
@@ -125,11 +150,11 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
     from rich.text import Text
 
     grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    flat = table.rename_axis(str(table.index.name or "point")).reset_index()
-    for name in flat.columns:
-        is_number = flat[name].dtype.kind in "if"
+    rows = flat(table)
+    for name in rows.columns:
+        is_number = rows[name].dtype.kind in "if"
         grid.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
-    for row in flat.itertuples(index=False):
+    for row in rows.itertuples(index=False):
         grid.add_row(*(Text(format_cell(cell)) for cell in row))
     console = Console(highlight=False)
     console.print(grid)
@@ -152,16 +177,15 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
     from apiece._files import make_folder, write_whole
 
-    flat = table.rename_axis("point").reset_index()
     suffix = path.suffix.lower()
     if suffix == ".json":
         data = json.dumps(records(table), indent=2, ensure_ascii=False).encode("utf-8")
     elif suffix == ".parquet":
         buffer = io.BytesIO()
-        flat.to_parquet(buffer, index=False)
+        flat(table).to_parquet(buffer, index=False)
         data = buffer.getvalue()
     elif suffix == ".csv":
-        data = flat.to_csv(index=False).encode("utf-8")
+        data = flat(table).to_csv(index=False).encode("utf-8")
     else:
         raise click.BadParameter(
             f"{path} ends in {suffix or 'nothing'!r}: expected .csv, .json or .parquet.",

@@ -11,7 +11,7 @@ from apiece._rng import RandomState, seed_from
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engine import MODELS
-from apiece.errors import CardinalityError, PlanError
+from apiece.errors import CardinalityError, DataError, PlanError
 from apiece.laws import Laws, quantile
 from apiece.selection._redundancy import Together
 from apiece.selection._rules import Quotas, Rules, make_rules
@@ -191,7 +191,13 @@ def _trained(
     if dataset is None:
         raise PlanError(
             "redundancy='aware' values points together, which needs the data: expected the dataset "
-            "that the run was collected from. Pass dataset=."
+            "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
+        )
+    if laws.attrs.get("dataset") not in (None, dataset.fingerprint):
+        raise DataError(
+            f"the laws were fitted to another dataset (fingerprint {laws.attrs['dataset']}, this "
+            f"one is {dataset.fingerprint}): expected the same pool, candidates and validation "
+            "set. Pass the dataset that the run was collected from."
         )
     chosen = laws.attrs.get("model") if model is None else model
     if chosen is None or (model is None and chosen not in MODELS):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece.engine import choose_engine
-from apiece.errors import PlanError
+from apiece.errors import DataError, PlanError
 from apiece.records import Task
 from apiece.selection import select
 
@@ -184,6 +184,15 @@ def test_wrong_settings_are_refused(offer, options, words):
     dataset, laws = offer
     with pytest.raises(PlanError, match=words):
         select(laws, take=2, at=15, redundancy="aware", dataset=dataset, **options)
+
+
+def test_another_dataset_is_refused(offer):
+    dataset, laws = offer
+    other = apiece.Dataset.from_arrays(
+        dataset.points_X, dataset.points_y, X_val=dataset.X_val, y_val=dataset.y_val
+    )
+    with pytest.raises(DataError, match="another dataset"):
+        select(laws, take=2, at=15, redundancy="aware", dataset=other)
 
 
 def test_a_model_that_is_not_known_by_name_must_be_given(offer):

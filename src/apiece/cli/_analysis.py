@@ -1,0 +1,223 @@
+"""``compare``, ``crossings``, ``movers``, ``means`` and ``baseline``: what values say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from apiece.cli._collect import read, reading
+from apiece.cli._common import OUT, Sizes, common
+from apiece.cli._laws import LEVEL, RUN, deliver, fitted, in_range
+from apiece.engine import ENGINES, METRICS, MODELS
+from apiece.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BASELINES = ("knn-shapley", "loo", "random")
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece compare runs/logistic runs/mlp
+  apiece compare values.csv baseline.csv --top 20
+"""
+)
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--kind", default="shapley", show_default=True, help="Which value of runs.")
+@click.option("--sizes", type=Sizes(), help="Sizes that count, for runs; default as sampled.")
+@click.option("--top", type=int, help="How many of the best to compare; a tenth by default.")
+@LEVEL
+@OUT
+@common
+def compare(
+    first: Path,
+    second: Path,
+    kind: str,
+    sizes: tuple[int, ...] | None,
+    top: int | None,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell how well two valuations of the same points agree.
+
+    FIRST and SECOND are runs, or tables of values (.csv or .parquet with the columns point and
+    value). Of two runs the parameters of their laws are compared, too.
+    """
+    from apiece import analysis, api
+    from apiece.laws import Laws
+
+    one, two = (_valued(path, quiet) for path in (first, second))
+    values = api.compare(one, two, kind=kind, sizes=in_range(sizes), top=top, level=level)
+    table = values.reset_index().assign(quantity="value")
+    if isinstance(one, Laws) and isinstance(two, Laws):
+        import pandas as pd
+
+        laws = analysis.compare_laws(one, two, top=top, level=level)
+        table = pd.concat([table, laws], ignore_index=True)
+    order = ["quantity", "measure", "agreement", "low", "high", "n"]
+    deliver(table[order], out, as_json, quiet)
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece crossings runs/reviews --sizes 100:1000 --most 10
+  apiece crossings runs/reviews --pair 17 41
+"""
+)
+@RUN
+@click.option("--pair", nargs=2, multiple=True, help="Ids of two points; may be repeated.")
+@click.option("--sizes", type=Sizes(), help="Sizes between which points swap; as sampled.")
+@click.option("--most", default=20, show_default=True, help="How many pairs, clearest first.")
+@LEVEL
+@OUT
+@common
+def crossings(
+    run: Path,
+    pair: tuple[tuple[str, str], ...],
+    sizes: tuple[int, ...] | None,
+    most: int,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """List pairs of points that trade places: the first is worth more up to the size `at`."""
+    from apiece import analysis
+
+    table = analysis.crossings(
+        fitted(run, quiet), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
+    )
+    deliver(table, out, as_json, quiet)
+
+
+@click.command(epilog="\b\nExample:\n  apiece movers runs/reviews --sizes 100:1000 -o movers.csv")
+@RUN
+@click.option("--sizes", type=Sizes(), help="A small and a large size, 100:1000; as sampled.")
+@click.option("--most", default=20, show_default=True, help="How many points.")
+@LEVEL
+@OUT
+@common
+def movers(
+    run: Path,
+    sizes: tuple[int, ...] | None,
+    most: int,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """List the points whose rank changes most between a small and a large dataset."""
+    from apiece import analysis
+
+    laws = fitted(run, quiet)
+    deliver(
+        analysis.movers(laws, sizes=in_range(sizes), most=most, level=level), out, as_json, quiet
+    )
+
+
+@click.command(epilog="\b\nExample:\n  apiece means runs/reviews --at 100,1000 --by groups.csv")
+@RUN
+@click.option("--at", type=Sizes(), help="Sizes, 100,1000; ends and middle of those sampled.")
+@click.option("--by", type=click.Path(path_type=Path), help="CSV with columns point, group.")
+@LEVEL
+@OUT
+@common
+def means(
+    run: Path,
+    at: tuple[int, ...] | None,
+    by: Path | None,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Average what the points of each class, or of each group of yours, contribute."""
+    from apiece import analysis
+
+    groups = None if by is None else _read_table(by, "group")["group"]
+    table = analysis.means(fitted(run, quiet), at=at, by=groups, level=level)
+    deliver(table, out, as_json, quiet)
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece baseline reviews.csv --target label -o knn.csv
+  apiece baseline reviews.csv --target label --method loo --model logistic
+"""
+)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--method", default="knn-shapley", show_default=True, help=f"{', '.join(BASELINES)}.")
+@click.option("--neighbors", default=5, show_default=True, help="K of knn-shapley.")
+@click.option(
+    "--model", default="logistic", show_default=True, help=f"Of loo: {', '.join(MODELS)}."
+)
+@click.option("--metric", help=f"The loss of loo: {', '.join(METRICS)}.")
+@click.option("--engine", default="auto", show_default=True, help=f"Of loo: {', '.join(ENGINES)}.")
+@click.option("--candidates", type=click.Path(path_type=Path), help="File of points to value too.")
+@click.option("--random-state", default=0, show_default=True, help="Seed.")
+@reading
+@OUT
+@common
+def baseline(
+    data: Path,
+    method: str,
+    neighbors: int,
+    candidates: Path | None,
+    random_state: int,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Value the points of DATA by a baseline: KNN-Shapley, leave-one-out, or chance."""
+    from apiece import valuation
+    from apiece._check import one_of
+
+    one_of("method", method, BASELINES)
+    dataset = read(data, options)
+    if candidates is not None:
+        dataset = dataset.with_candidates(candidates)
+    if method == "knn-shapley":
+        table = valuation.knn_shapley(dataset, n_neighbors=neighbors)
+    elif method == "loo":
+        trained = {name: options[name] for name in ("model", "metric", "engine")}
+        table = valuation.leave_one_out(dataset, random_state=random_state, **trained)
+    else:
+        table = valuation.random_values(dataset, random_state=random_state)
+    deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
+
+
+def _valued(path: Path, quiet: bool) -> Any:
+    """Return the laws of a run, or a table of values."""
+    return fitted(path, quiet) if path.is_dir() else _read_table(path, "value")
+
+
+def _read_table(path: Path, column: str) -> pd.DataFrame:
+    """Read a table by point, or say what is missing in it."""
+    import pandas as pd
+
+    from apiece._files import read_table
+
+    try:
+        if path.suffix.lower() == ".parquet":
+            table: pd.DataFrame = read_table(path).to_pandas()
+        else:
+            table = pd.read_csv(path, dtype={"point": str})
+        return table.set_index("point")[[column]]
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(
+            f"{path} cannot be used ({str(error).splitlines()[0]}): expected a run, or a .csv or "
+            f".parquet file with the columns point and {column}. Check the path and the columns."
+        ) from error
