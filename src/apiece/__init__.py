@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from apiece import analysis, plots, selection, synthetic, valuation
-    from apiece.api import collect, compare, fit, report, select, value
+    from apiece.api import aggregate, collect, compare, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
     from apiece.errors import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so `import apiece` stays light.
 _HOMES = {
+    "aggregate": "api",
     "collect": "api",
     "compare": "api",
     "fit": "api",
@@ -88,6 +89,7 @@ __all__ = [
     "StoreError",
     "UnknownNameError",
     "__version__",
+    "aggregate",
     "analysis",
     "collect",
     "compare",

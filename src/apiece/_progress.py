@@ -56,12 +56,12 @@ class Silent:
 
 
 class Bar:
-    """A progress bar with contributions per second and the time left.
+    """A progress bar with units of work per second and the time left.
 
     Where standard error is not a terminal the bar is left out and messages are plain lines.
     """
 
-    def __init__(self, title: str = "collecting") -> None:
+    def __init__(self, title: str = "collecting", unit: str = "contributions") -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -78,7 +78,7 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("contributions"),
+            TextColumn(unit),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=self._console,
@@ -111,8 +111,10 @@ class Bar:
         self._console.print(text, markup=False, soft_wrap=True)
 
 
-def reporter(progress: bool | None) -> Reporter:
+def reporter(
+    progress: bool | None, *, title: str = "collecting", unit: str = "contributions"
+) -> Reporter:
     """Return a bar if asked for, silence if refused, and a bar on a terminal otherwise."""
     if progress is None:
         progress = sys.stderr.isatty()
-    return Bar() if progress else Silent()
+    return Bar(title, unit) if progress else Silent()

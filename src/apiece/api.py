@@ -22,7 +22,7 @@ from apiece._rng import RandomState, seed_from
 from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset, FilePath
 from apiece.engine import Engine, Metric, choose_engine
-from apiece.errors import ApieceWarning, PlanError
+from apiece.errors import ApieceWarning, DataError, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, marked
 from apiece.report import serve as serve_report
@@ -32,6 +32,8 @@ from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemorySt
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from apiece.estimators import Aggregate
 
 DEFAULT_METHOD = "likelihood"
 
@@ -167,6 +169,7 @@ def fit(
     run: Run | Contributions,
     *,
     method: str = DEFAULT_METHOD,
+    dataset: Dataset | None = None,
     **settings: Any,
 ) -> Laws:
     r"""Fit one law per point, $\psi_k \approx c / k^\alpha$ with noise $\sigma^2 / k^\beta$.
@@ -176,8 +179,11 @@ def fit(
     run
         A run, or a table of contributions.
     method
-        ``likelihood`` (the paper's maximum likelihood) or ``log_ols`` (a line through the log of
-        the mean at each size; wants many contributions a size).
+        ``likelihood`` (the paper's maximum likelihood), ``log_ols`` (a line through the log of
+        the mean at each size; wants many contributions a size) or ``amortized`` (a network that
+        predicts laws from features; needs ``dataset``, or ``X`` and ``y``, and torch).
+    dataset
+        The dataset of the run, for methods that learn from features.
     **settings
         Settings of the estimator, and ``on_failure="raise"`` to stop at a point without a law.
 
@@ -186,10 +192,29 @@ def fit(
     Laws
         Parameters with uncertainty, and a status for every point.
     """
-    if isinstance(run, Run):
-        laws = estimators.fit(run.contributions(), method=method, **settings)
-        return replace(laws, labels=run.labels)
-    return estimators.fit(run, method=method, **settings)
+    contributions = run.contributions() if isinstance(run, Run) else run
+    if dataset is not None and method in estimators.METHODS and estimators.features_of(method):
+        settings = {**_features(contributions, dataset), **settings}
+    laws = estimators.fit(contributions, method=method, **settings)
+    return replace(laws, labels=run.labels) if isinstance(run, Run) else laws
+
+
+def aggregate(run: Run | Contributions) -> Aggregate:
+    r"""Fit how the loss falls with size for the dataset as a whole.
+
+    $$\mathbb{E}_{|D|=k}[L(f_D)] = \epsilon + b\,k^{-\lambda}$$
+
+    Parameters
+    ----------
+    run
+        A run, or a table of contributions with losses.
+
+    Returns
+    -------
+    Aggregate
+        ``eps``, ``b``, ``lam``, with ``mean(k)``, ``interval(k)`` and ``table()``.
+    """
+    return estimators.fit_aggregate(run.contributions() if isinstance(run, Run) else run)
 
 
 def value(
@@ -483,6 +508,26 @@ def default_sizes(dataset: Dataset) -> tuple[int, int]:
 
 def _laws(laws: Laws | Run | Contributions) -> Laws:
     return laws if isinstance(laws, Laws) else fit(laws)
+
+
+def _features(contributions: Contributions, dataset: Dataset) -> dict[str, Any]:
+    """Return features and labels of the valued points, and of the rest of the pool."""
+    of_run = contributions.attrs.get("dataset")
+    if of_run is not None and of_run != dataset.fingerprint:
+        raise DataError(
+            f"the dataset has fingerprint {dataset.fingerprint[:12]}…, but the contributions are "
+            f"of {str(of_run)[:12]}…: expected the dataset that they were collected from, with the "
+            "same options and candidates. Read it again as it was for collect."
+        )
+    valued = dataset.positions(contributions.ids)
+    labels = dataset.labels()
+    rest = np.setdiff1d(np.arange(dataset.n_points), valued)
+    return {
+        "X": dataset.features(valued),
+        "y": labels[valued],
+        "more": (dataset.features(rest), labels[rest]),
+        "kind": dataset.kind,
+    }
 
 
 def _positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:

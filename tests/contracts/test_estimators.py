@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from apiece.estimators import Bayes, Likelihood, LogOLS
+from dataclasses import dataclass
+
+import numpy as np
+
+from apiece.estimators import Amortized, Bayes, Likelihood, LogOLS
 from apiece.laws import Series
 from apiece.testing import EstimatorContract
 
@@ -33,3 +37,19 @@ class TestBayesOfTwoTerms(EstimatorContract):
 class TestBayesOfPowerLaws(EstimatorContract):
     def make(self):
         return Bayes(family="power")
+
+
+@dataclass(frozen=True)
+class WithFeatures:
+    """The amortized estimator with features of the ten points at hand."""
+
+    estimator: Amortized
+
+    def fit(self, contributions):
+        X = np.random.default_rng(0).normal(size=(contributions.n_points, 2))
+        return self.estimator.fit(contributions, X, np.arange(contributions.n_points) % 2)
+
+
+class TestAmortized(EstimatorContract):
+    def make(self):
+        return WithFeatures(Amortized(epochs=40, width=8))

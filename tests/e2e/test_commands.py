@@ -209,13 +209,16 @@ def test_baselines_are_written_and_compared(workplace):
 
 def test_crossings_movers_and_means_agree_with_python(workplace):
     laws = apiece.Laws.load(workplace / "run" / "laws.parquet")
-    said = json.loads(run("crossings", workplace / "run", "--most", "3", "--json", "-q").stdout)
+    listed = run("crossings", workplace / "run", "--most", "3", "--json", "-q")
+    assert listed.exit_code == 0, listed.output
+    said = json.loads(listed.stdout)
     expected = apiece.analysis.crossings(laws, most=3)
     assert [row["at"] for row in said] == expected["at"].tolist()
     assert "point" not in said[0]
     pair = run(
         "crossings", workplace / "run", "--pair", said[0]["first"], said[0]["second"], "--json"
     )
+    assert pair.exit_code == 0, pair.output
     assert json.loads(pair.stdout)[0]["at"] == pytest.approx(said[0]["at"])
     said = json.loads(run("movers", workplace / "run", "--most", "2", "--json", "-q").stdout)
     assert [row["point"] for row in said] == apiece.analysis.movers(laws, most=2).index.tolist()
@@ -290,3 +293,26 @@ def test_the_demo_finds_most_flipped_labels_and_draws_its_figure(tmp_path):
     assert (tmp_path / "demo" / "report.html").stat().st_size > 500_000
     again = run("demo", "--to", tmp_path / "demo", "--json", "--quiet")
     assert json.loads(again.stdout) == found
+
+
+def test_amortized_laws_need_the_data_of_the_run_and_no_other(workplace):
+    fit = ("fit", workplace / "run", "--method", "amortized", "-o", workplace / "amortized.parquet")
+    data = ("--data", workplace / "people.csv", "--target", "label", "--ids", "name")
+    said = run(*fit)
+    assert said.exit_code == 2
+    assert "--data FILE" in said.output
+    said = run(*fit, *data)  # the run's validation set was another
+    assert said.exit_code == 2
+    assert "fingerprint" in said.output
+    assert not (workplace / "amortized.parquet").exists()
+    said = run(*fit, *data, "--validation", "30", "--family", "series")
+    assert said.exit_code == 0, said.output
+    assert "60 series laws by amortized" in said.output
+
+
+def test_show_tells_the_law_of_the_loss(workplace):
+    said = run("show", workplace / "run", "--quiet")
+    assert said.exit_code == 0, said.output
+    assert "/ k^" in said.output
+    told = json.loads(run("show", workplace / "run", "--json", "--quiet").output)
+    assert [row["parameter"] for row in told["aggregate"]] == ["eps", "b", "lambda"]

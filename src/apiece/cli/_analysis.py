@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._collect import read, reading
 from apiece.cli._common import OUT, Sizes, common
+from apiece.cli._data import read, reading
 from apiece.cli._laws import LEVEL, RUN, deliver, fitted, in_range
 from apiece.engine import ENGINES, METRICS, MODELS
 from apiece.errors import DataError
@@ -165,7 +165,6 @@ Examples:
 )
 @click.option("--metric", help=f"The loss of loo: {', '.join(METRICS)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"Of loo: {', '.join(ENGINES)}.")
-@click.option("--candidates", type=click.Path(path_type=Path), help="File of points to value too.")
 @click.option("--random-state", default=0, show_default=True, help="Seed.")
 @reading
 @OUT

@@ -6,16 +6,14 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from apiece.cli._common import Command, Sizes, common, emit, note
+from apiece.cli._common import Sizes, common, emit, note
+from apiece.cli._data import read, reading
 from apiece.engine import ENGINES, METRICS, MODELS
 from apiece.sampling import DESIGNS
-
-if TYPE_CHECKING:
-    from apiece.data import Dataset
 
 _EXAMPLE = """
 \b
@@ -27,34 +25,6 @@ Examples:
 \b
 Repeat the command to continue a run that was interrupted; raise --samples to extend one.
 """
-
-
-_READING = (
-    click.option("--target", help="Column to predict (not for .npz)."),
-    click.option(
-        "--validation", help="A file, a count or a fraction to score on. A fifth by default."
-    ),
-    click.option("--text", multiple=True, help="Column of free text; may be repeated."),
-    click.option("--ids", help="Column that names the points."),
-    click.option("--drop", multiple=True, help="Column to leave out; may be repeated."),
-    click.option("--categorical", multiple=True, help="Numeric column to treat as categories."),
-    click.option("--impute", is_flag=True, help="Fill missing values from the pool."),
-    click.option(
-        "--raw", is_flag=True, help="Leave numeric columns as they are, not standardised."
-    ),
-    click.option(
-        "--kind",
-        type=click.Choice(["classification", "regression"]),
-        help="If the target misleads.",
-    ),
-)
-
-
-def reading(command: Command) -> Command:
-    """Add the options that say how a file of data is read."""
-    for option in reversed(_READING):
-        command = option(command)
-    return command
 
 
 @click.command(epilog=_EXAMPLE)
@@ -69,7 +39,6 @@ def reading(command: Command) -> Command:
 @click.option("--design", default="uniform", show_default=True, help=f"{', '.join(DESIGNS)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
 @click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")
-@click.option("--candidates", type=click.Path(path_type=Path), help="File of points to value too.")
 @click.option("--share", type=int, help="Points that share one draw; 1 is the paper's design.")
 @click.option("--random-state", type=int, help="Seed; drawn and kept if left out.")
 @click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
@@ -147,44 +116,6 @@ _COLLECT_OPTIONS = (
     "share",
     "random_state",
 )
-
-
-def read(path: Path, options: dict[str, Any]) -> Dataset:
-    """Read a file of data as the options of `reading` say."""
-    from apiece.data import Dataset
-
-    settings: dict[str, Any] = {
-        "validation": _validation(options["validation"]),
-        "kind": options["kind"],
-        "impute": options["impute"],
-        "standardize": not options["raw"],
-    }
-    if path.suffix.lower() != ".npz":
-        if options["target"] is None:
-            raise click.UsageError(
-                "--target is missing: expected the name of the column to predict."
-            )
-        settings |= {
-            "target": options["target"],
-            "text": list(options["text"]) or None,
-            "ids": options["ids"],
-            "drop": options["drop"],
-            "categorical": options["categorical"],
-        }
-    return Dataset.from_file(path, **settings)
-
-
-def _validation(words: str | None) -> Any:
-    if words is None:
-        return None
-    try:
-        return int(words)
-    except ValueError:
-        pass
-    try:
-        return float(words)
-    except ValueError:
-        return Path(words)
 
 
 def _points(words: str | None, n_pool: int) -> Any:

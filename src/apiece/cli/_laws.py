@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from apiece.cli._collect import read, reading
 from apiece.cli._common import (
     OUT,
     Numbers,
@@ -21,12 +20,14 @@ from apiece.cli._common import (
     show_table,
     write_table,
 )
+from apiece.cli._data import read, reading
 from apiece.errors import DataError
 from apiece.valuation import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.estimators import Aggregate
     from apiece.laws import Laws
     from apiece.store import Run
 
@@ -40,19 +41,51 @@ LEVEL = click.option(
 )
 
 
-@click.command(epilog="\b\nExample:\n  apiece fit runs/reviews --method likelihood")
+_FIT_EXAMPLES = """
+\b
+Examples:
+  apiece fit runs/reviews --method likelihood
+  apiece fit runs/reviews --method amortized --data reviews.csv --target label --text review
+
+\b
+amortized learns from the features, which a run does not hold: name the file that collect read, with
+the same options.
+"""
+
+
+@click.command(epilog=_FIT_EXAMPLES)
 @RUN
-@click.option("--method", default="likelihood", show_default=True, help="likelihood or log_ols.")
+@click.option(
+    "--method", default="likelihood", show_default=True, help="likelihood, log_ols or amortized."
+)
+@click.option("--family", help="power or series, for methods that know both. Default: power.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
+@click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
+@reading
 @common
-def fit(run: Path, method: str, out: Path | None, as_json: bool, quiet: bool) -> None:
+def fit(
+    run: Path,
+    method: str,
+    family: str | None,
+    out: Path | None,
+    data: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
     """Fit one law per point: its contribution at size k is about c / k^alpha."""
     from apiece import api
     from apiece.store import open_run
 
     opened = open_run(run)
     _say_if_unfinished(opened, quiet)
-    laws = api.fit(opened, method=method)
+    settings: dict[str, Any] = {} if family is None else {"family": family}
+    if data is not None:
+        dataset = read(data, options)
+        if options["candidates"] is not None:
+            dataset = dataset.with_candidates(options["candidates"])
+        settings["dataset"] = dataset
+    laws = api.fit(opened, method=method, **settings)
     laws.save(out or run / "laws.parquet")
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
@@ -85,6 +118,7 @@ def show(
         return
     size = at or laws.k_range[1]
     ranked = _at(laws, size, level).sort_values("value", ascending=False)
+    whole = _aggregate(opened)
     if as_json:
         emit(
             {
@@ -92,6 +126,7 @@ def show(
                 "manifest": opened.manifest,
                 "certificate": opened.progress().certificate,
                 "notes": opened.progress().notes,
+                "aggregate": whole and whole.table().reset_index().to_dict("records"),
                 "at": size,
                 "summary": _summary(laws),
                 "points": records(ranked),
@@ -100,6 +135,8 @@ def show(
         return
     click.echo(repr(opened))
     click.echo(_engine(opened))
+    if whole:
+        click.echo(whole.headline())
     click.echo(laws.summary())
     click.echo()
     show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
@@ -175,7 +212,6 @@ Examples:
 @click.option("--budget", type=float, help="What the picks may cost together.")
 @click.option("--redundancy", help="aware: value picks together, by training (needs --data).")
 @click.option("--data", type=click.Path(path_type=Path), help="The file given to collect.")
-@click.option("--candidates", type=click.Path(path_type=Path), help="As given to collect.")
 @click.option("--draws", default=10, show_default=True, help="Training sets a pick, if aware.")
 @click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
@@ -294,6 +330,17 @@ def _laws(run: Run, path: Path, quiet: bool) -> Laws:
     laws = api.fit(run)
     laws.save(file)
     return laws
+
+
+def _aggregate(run: Run) -> Aggregate | None:
+    """Return the law of the loss, or None where the run's tasks do not determine it."""
+    from apiece import api
+    from apiece.errors import FitError
+
+    try:
+        return api.aggregate(run)
+    except FitError:
+        return None
 
 
 def _say_if_unfinished(run: Run, quiet: bool) -> None:

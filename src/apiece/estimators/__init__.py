@@ -5,13 +5,31 @@
 | `log_ols` | line through log means, the paper's validation | a grid, many samples a size |
 | `likelihood` | Gaussian maximum likelihood, the paper's estimator | from some 30 samples a point |
 | `bayes` | a population prior learned from all points | from a handful of samples a point |
+| `amortized` | a network from features to laws | few samples a point, features at hand, torch |
+
+`fit_aggregate` is about the dataset as a whole: how its loss falls with size.
 """
 
 from __future__ import annotations
 
-from apiece.estimators._registry import METHODS, Estimator, fit
+from apiece.estimators._amortized_network import AmortizedNetwork
+from apiece.estimators._registry import METHODS, Estimator, features_of, fit
+from apiece.estimators.aggregate import Aggregate, fit_aggregate
+from apiece.estimators.amortized import Amortized
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 
-__all__ = ["METHODS", "Bayes", "Estimator", "Likelihood", "LogOLS", "fit"]
+__all__ = [
+    "METHODS",
+    "Aggregate",
+    "Amortized",
+    "AmortizedNetwork",
+    "Bayes",
+    "Estimator",
+    "Likelihood",
+    "LogOLS",
+    "features_of",
+    "fit",
+    "fit_aggregate",
+]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import signature
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
 from apiece._check import one_of, some, unknown_name
 from apiece.errors import FitError
+from apiece.estimators.amortized import Amortized
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
@@ -24,7 +26,8 @@ class Estimator(Protocol):
         ...
 
 
-METHODS: Final[dict[str, type[LogOLS] | type[Likelihood] | type[Bayes]]] = {
+METHODS: Final[dict[str, type[Any]]] = {
+    "amortized": Amortized,
     "bayes": Bayes,
     "likelihood": Likelihood,
     "log_ols": LogOLS,
@@ -50,7 +53,8 @@ def fit(
         ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
         `FitError` if the contributions of some point do not determine its law.
     **settings
-        Settings of the estimator, such as ``max_steps=50`` for ``likelihood``.
+        Settings of the estimator, such as ``max_steps=50`` for ``likelihood``; for methods that
+        learn from features also ``X``, ``y`` and ``more``, see `Amortized.fit`.
 
     Examples
     --------
@@ -62,14 +66,24 @@ def fit(
     """
     one_of("method", method, METHODS)
     one_of("on_failure", on_failure, ("mark", "raise"))
+    data = {name: settings.pop(name) for name in features_of(method) if name in settings}
     known = [setting.name for setting in fields(METHODS[method])]
     for name in settings:
         if name not in known:
-            raise unknown_name(f"setting of {method},", name, known)
-    laws = METHODS[method](**settings).fit(contributions)
+            raise unknown_name(f"setting of {method},", name, [*known, *features_of(method)])
+    laws: Laws = METHODS[method](**settings).fit(contributions, **data)
     if on_failure == "raise":
         _stop_at_failures(laws)
     return laws
+
+
+def features_of(method: str) -> list[str]:
+    """Return the names of the data that a method's ``fit`` takes beside contributions.
+
+    >>> features_of("amortized"), features_of("likelihood")
+    (['X', 'y', 'more'], [])
+    """
+    return list(signature(METHODS[method].fit).parameters)[2:]
 
 
 def _stop_at_failures(laws: Laws) -> None:

@@ -68,9 +68,9 @@ class Power:
     def from_local(self, local: FloatArray, k_ref: float) -> FloatArray:
         r"""Map back: $c = \psi_\mathrm{ref}\,k_\mathrm{ref}^\alpha$.
 
-        Slopes so steep that $c$ would leave the range of numbers are brought back to where
-        $k_\mathrm{ref}^{|\alpha|}$ is $10^{100}$; only draws from a hopeless fit get there.
+        Slopes so steep that curves would leave the range of numbers are brought back to 20, or to
+        where $k_\mathrm{ref}^{|\alpha|}$ is $10^{100}$; only draws from a hopeless fit get there.
         """
-        steepest = 100.0 / max(np.log10(k_ref), 1.0)
+        steepest = min(20.0, 100.0 / max(np.log10(k_ref), 1.0))
         psi, alpha = local[..., 0], np.clip(local[..., 1], -steepest, steepest)
         return np.stack([psi * np.power(k_ref, alpha), alpha], axis=-1)

@@ -23,6 +23,7 @@ class FitStatus(StrEnum):
     ALL_ZERO = "every contribution is zero"
     EXACT = "contributions follow the law without noise"
     AT_BOUND = "alpha or beta ran into its bound"
+    PREDICTED = "no contributions: predicted from its features"
 
     @property
     def has_law(self) -> bool:

@@ -108,6 +108,7 @@ def select(
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
     labels = _labels(laws, dataset)
+    _check_dataset(laws, dataset)
     rules = make_rules(
         take=take,
         quotas=quotas,
@@ -184,6 +185,16 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
     return max(1, min(rules.take, len(near), affordable))
 
 
+def _check_dataset(laws: Laws, dataset: Dataset | None) -> None:
+    """Refuse data that the laws are not about."""
+    if dataset is not None and laws.attrs.get("dataset") not in (None, dataset.fingerprint):
+        raise DataError(
+            f"the laws were fitted to another dataset (fingerprint {laws.attrs['dataset']}, this "
+            f"one is {dataset.fingerprint}): expected the same pool, candidates and validation "
+            "set. Pass the dataset that the run was collected from."
+        )
+
+
 def _trained(
     laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: str
 ) -> dict[str, Any]:
@@ -192,12 +203,6 @@ def _trained(
         raise PlanError(
             "redundancy='aware' values points together, which needs the data: expected the dataset "
             "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
-        )
-    if laws.attrs.get("dataset") not in (None, dataset.fingerprint):
-        raise DataError(
-            f"the laws were fitted to another dataset (fingerprint {laws.attrs['dataset']}, this "
-            f"one is {dataset.fingerprint}): expected the same pool, candidates and validation "
-            "set. Pass the dataset that the run was collected from."
         )
     chosen = laws.attrs.get("model") if model is None else model
     if chosen is None or (model is None and chosen not in MODELS):

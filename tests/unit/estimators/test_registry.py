@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from apiece import synthetic
 from apiece.errors import FitError, UnknownNameError
-from apiece.estimators import METHODS, Likelihood, fit
+from apiece.estimators import METHODS, Likelihood, features_of, fit
 from apiece.records import Contributions
 
 
@@ -22,7 +22,8 @@ def test_a_method_is_picked_by_name_with_its_settings(contributions):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_one_law_for_each_point_in_order(contributions, method):
-    laws = fit(contributions, method)
+    features = {"X": np.arange(5.0)[:, None], "y": [0, 1, 0, 1, 0], "epochs": 5}
+    laws = fit(contributions, method, **(features if features_of(method) else {}))
     assert_array_equal(laws.ids, contributions.ids)
     assert laws.has_law.all()
     assert laws.attrs["estimator"] == method
@@ -36,6 +37,11 @@ def test_a_misspelt_method_is_offered_the_nearest(contributions):
 def test_a_misspelt_setting_is_offered_the_nearest(contributions):
     with pytest.raises(UnknownNameError, match="Did you mean 'max_steps'"):
         fit(contributions, method="likelihood", max_step=3)
+
+
+def test_features_are_refused_by_methods_that_do_not_learn_from_them(contributions):
+    with pytest.raises(UnknownNameError, match="setting of likelihood, 'X'"):
+        fit(contributions, method="likelihood", X=np.zeros((5, 1)))
 
 
 def test_failures_are_marked_or_raised_as_asked():

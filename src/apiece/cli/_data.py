@@ -1,0 +1,82 @@
+"""The options that say how a file of data is to be read, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from apiece.data import Dataset
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--target", help="Column to predict (not for .npz)."),
+    click.option(
+        "--candidates", type=click.Path(path_type=Path), help="File of points to value too."
+    ),
+    click.option(
+        "--validation", help="A file, a count or a fraction to score on. A fifth by default."
+    ),
+    click.option("--text", multiple=True, help="Column of free text; may be repeated."),
+    click.option("--ids", help="Column that names the points."),
+    click.option("--drop", multiple=True, help="Column to leave out; may be repeated."),
+    click.option("--categorical", multiple=True, help="Numeric column to treat as categories."),
+    click.option("--impute", is_flag=True, help="Fill missing values from the pool."),
+    click.option(
+        "--raw", is_flag=True, help="Leave numeric columns as they are, not standardised."
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice(["classification", "regression"]),
+        help="If the target misleads.",
+    ),
+)
+
+
+def reading(command: Command) -> Command:
+    """Add the options that say how data is read."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Dataset:
+    """Read a dataset as the options of `reading` say; candidates are left to the verb."""
+    from apiece.data import Dataset
+
+    settings: dict[str, Any] = {
+        "validation": _validation(options["validation"]),
+        "kind": options["kind"],
+        "impute": options["impute"],
+        "standardize": not options["raw"],
+    }
+    if path.suffix.lower() != ".npz":
+        if options["target"] is None:
+            raise click.UsageError(
+                "--target is missing: expected the name of the column to predict."
+            )
+        settings |= {
+            "target": options["target"],
+            "text": list(options["text"]) or None,
+            "ids": options["ids"],
+            "drop": options["drop"],
+            "categorical": options["categorical"],
+        }
+    return Dataset.from_file(path, **settings)
+
+
+def _validation(words: str | None) -> Any:
+    if words is None:
+        return None
+    try:
+        return int(words)
+    except ValueError:
+        pass
+    try:
+        return float(words)
+    except ValueError:
+        return Path(words)

@@ -1,0 +1,189 @@
+r"""The amortized network: from what it sees of a point to the coordinates of its law.
+
+Several networks, the *members*, run side by side, each array of weights with a leading axis for
+them. A member has two hidden layers and a head for each class; of a point only the head of its
+class is used. The heads give $o$, and with $x = \log(k/k_\mathrm{ref})$ the law is
+
+$$\mu = \begin{cases} s\,o_0\,e^{-\alpha x},\ \alpha = \log(1 + e^{o_1 + 0.54}) & \text{power} \\
+  s \sum_j o_j e^{-jx/2} & \text{series} \end{cases} \qquad
+  v = s^2 e^{-\beta x},\ \log s = o_{-2},\ \beta = 2 + o_{-1} \in [0, e^2].$$
+
+So heads predict signal over noise, which is of the order of one for points whose contributions
+differ by orders of magnitude. Terms linear in the point's gradient, in the size of its effect and
+in the summaries are added to $o$. With ``kind="paper"`` there are none of these terms, the layers
+see the features alone, and a power law has $\mu = \tanh(o_0)\,e^{o_1 - \alpha x}$: separate heads
+for the sign and the logarithm of $|c|$.
+
+Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from apiece._optional import optional
+from apiece._typing import FloatArray
+from apiece.estimators._reader import Inputs
+from apiece.laws import Family, Power, Series
+
+Kind = Literal["gradient", "paper"]
+MOST_BETA: Final = float(np.exp(2.0))
+_ALPHA: Final = 0.5413248546129181  # softplus of it is 1
+_WIDEST: Final = 12.0  # of log s around the typical, and of log |c|
+
+
+def load_torch() -> Any:
+    """Return torch, or say how to install it."""
+    return optional("torch", extra="torch", purpose="Amortized laws")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a member.
+
+    Parameters
+    ----------
+    family
+        Family of the laws, with ``p`` parameters.
+    kind
+        ``"gradient"`` or ``"paper"``.
+    n_features
+        Features of a point, the constant not counted.
+    n_classes
+        Number of heads: classes, or 1 for quantities.
+    is_regression
+        Whether targets are quantities.
+    width
+        Units of a hidden layer.
+    """
+
+    family: Family
+    kind: Kind
+    n_features: int
+    n_classes: int
+    is_regression: bool
+    width: int
+
+    @property
+    def p(self) -> int:
+        """Number of parameters of a law."""
+        return len(self.family.parameters)
+
+    @property
+    def has_sign_head(self) -> bool:
+        """Whether sign and magnitude are predicted apart."""
+        return self.kind == "paper" and isinstance(self.family, Power)
+
+    @property
+    def arrays(self) -> dict[str, tuple[int, ...]]:
+        """The arrays of weights by name, and their shapes without the axis of the members."""
+        is_paper = self.kind == "paper"
+        n_in = self.n_features + (int(self.is_regression) if is_paper else 4)
+        n_out = self.p + 2 + self.has_sign_head
+        layers: dict[str, tuple[int, ...]] = {
+            "hidden_1": (n_in, self.width),
+            "bias_1": (1, self.width),
+            "hidden_2": (self.width, self.width),
+            "bias_2": (1, self.width),
+            "heads": (self.width, self.n_classes * n_out),
+            "bias_3": (1, self.n_classes * n_out),
+        }
+        if is_paper:
+            return layers
+        n_errors = 1 if self.is_regression else self.n_classes - 1
+        return layers | {
+            "gradient": (self.n_features + 1, n_errors * self.p),
+            "size": (self.n_classes, self.p),
+            "summary": (4, 2),
+        }
+
+    def start(self, n_members: int, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Draw first weights: usual for the hidden layers, small for the heads, zero elsewhere."""
+        weights = {}
+        for name, shape in self.arrays.items():
+            spread = {"hidden": np.sqrt(2 / shape[0]), "heads": 0.01}.get(name[:6].rstrip("_"), 0)
+            weights[name] = spread * rng.standard_normal((n_members, *shape))
+        return weights
+
+
+def seen(shape: Shape, inputs: Inputs) -> FloatArray:
+    """Return what the first layer sees, shape ``(n, n_in)``."""
+    features = inputs.x[:, :-1]
+    if shape.kind == "gradient":
+        return np.column_stack([features, inputs.summary])
+    return np.column_stack([features, inputs.summary[:, 0]]) if shape.is_regression else features
+
+
+def hidden(weights: Mapping[str, Any], seen: Any) -> Any:
+    """Return the units of the last hidden layer, shape ``(n_members, n, width)``."""
+    first = (seen @ weights["hidden_1"] + weights["bias_1"]).relu()
+    return (first @ weights["hidden_2"] + weights["bias_2"]).relu()
+
+
+def local(shape: Shape, weights: Mapping[str, Any], points: Mapping[str, Any]) -> tuple[Any, ...]:
+    r"""Return coordinates of the laws, $\log s$ and $\beta$, in units of the contributions.
+
+    Parameters
+    ----------
+    shape
+        Sizes of a member.
+    weights
+        Tensors by name, with a leading axis of members.
+    points
+        Tensors ``seen``, ``x``, ``direction``, ``size``, ``root``, ``summary`` and ``label``.
+
+    Returns
+    -------
+    tuple
+        Coordinates, shape ``(n_members, n, p)``: $(\mu(k_\mathrm{ref}), \alpha)$ of a power law
+        or the terms of a series at $k_\mathrm{ref}$; $\log s$ and $\beta$, ``(n_members, n)``.
+    """
+    torch = load_torch()
+    p, label = shape.p, points["label"]
+    n = len(label)
+    heads = hidden(weights, points["seen"]) @ weights["heads"] + weights["bias_3"]
+    heads = heads.reshape(*heads.shape[:2], shape.n_classes, -1)
+    out = heads[:, torch.arange(n, device=label.device), label]
+    signal, noise = out[..., :-2], out[..., -2:]
+    if shape.kind == "gradient":
+        by_error = ((points["x"] / points["root"][:, None]) @ weights["gradient"]).reshape(
+            len(heads), n, -1, p
+        )
+        signal = signal + (by_error * points["direction"][:, :, None]).sum(dim=2)
+        signal = signal + points["size"][:, None] * weights["size"][:, label]
+        noise = noise + points["summary"] @ weights["summary"]
+    log_s = noise[..., 0].clamp(-_WIDEST, _WIDEST)
+    beta = (2 + noise[..., 1]).clamp(0.0, MOST_BETA)
+    if isinstance(shape.family, Series):
+        return signal * log_s.exp()[..., None], log_s, beta
+    if shape.has_sign_head:
+        height = signal[..., 0].tanh() * signal[..., 1].clamp(-_WIDEST, _WIDEST).exp()
+    else:
+        height = signal[..., 0] * log_s.exp()
+    alpha = torch.nn.functional.softplus(signal[..., -1] + _ALPHA)
+    return torch.stack([height, alpha], dim=-1), log_s, beta
+
+
+def curve(family: Family, coordinates: Any, x: Any) -> Any:
+    r"""Evaluate laws at $x = \log(k/k_\mathrm{ref})$: ``(..., n, p)`` and ``(n, m)``."""
+    if isinstance(family, Series):
+        parts = [
+            coordinates[..., j, None] * (-term / 2 * x).exp() for j, term in enumerate(family.terms)
+        ]
+        return sum(parts[1:], parts[0])
+    return coordinates[..., 0, None] * (-coordinates[..., 1, None] * x).exp()
+
+
+def units(family: Family, k_ref: float, s: FloatArray) -> FloatArray:
+    r"""Return the units of the law's local coordinates, shape ``(n, p)``, for noise ``s``.
+
+    A series is measured by its terms at $k_\mathrm{ref}$, so $a_j$ has the unit
+    $s\,k_\mathrm{ref}^{j/2}$; of a power law $\psi_\mathrm{ref}$ has the unit $s$, and $\alpha$ 1.
+    """
+    if isinstance(family, Series):
+        return np.asarray(s[:, None] * k_ref ** (np.asarray(family.terms) / 2))
+    return np.stack([s, np.ones(len(s))], axis=1)

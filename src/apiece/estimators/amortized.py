@@ -1,0 +1,330 @@
+r"""The amortized estimator: a network that predicts a point's law from its features and label.
+
+Instead of one fit per point, a network $g(x, y)$ is trained on the contributions of all points at
+once to predict each point's law and noise,
+
+$$\min_g \sum_{i,j} -\log \mathcal{N}\left(\Delta_{ij};\ \psi_{k_{ij}}(g(x_i, y_i)),\
+  \sigma^2(g(x_i, y_i))\,k_{ij}^{-\beta(g(x_i, y_i))}\right),$$
+
+so few contributions a point suffice, and points that were never sampled have laws too.
+
+Beyond the paper: the network is given what a linear model of the target tells of the point (see
+[`_reader`][apiece.estimators._reader]; ``network="paper"`` is the paper's), five members are
+cross-fitted over points and shared tasks, and what they miss on points and tasks that they did not
+see becomes the interval.
+
+Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._check import one_of
+from apiece._progress import reporter
+from apiece._rng import stream
+from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece.errors import FitError
+from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
+from apiece.estimators._common import attributes, check, n_samples
+from apiece.estimators._features import Target, as_features, as_more, as_target
+from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
+from apiece.estimators._network import Kind, Shape, load_torch, units
+from apiece.estimators._reader import Inputs, learn
+from apiece.estimators._training import Recipe, fit_laws, fit_target, one_thread
+from apiece.laws import FitStatus, Laws
+from apiece.laws._build import FAMILIES, named_family
+from apiece.laws.provenance import plain
+from apiece.laws.sizes import middle
+from apiece.laws.status import mark
+from apiece.records import Contributions, Moments
+
+if TYPE_CHECKING:
+    from apiece.laws import Family
+
+
+class _Trained(NamedTuple):
+    """A network, what it saw of its points, their folds, and their scatter around its mean."""
+
+    network: AmortizedNetwork
+    inputs: Inputs
+    fold: IntArray
+    scatter: FloatArray
+
+
+@dataclass(frozen=True)
+class Amortized:
+    r"""A network trained on all points' contributions; needs features and labels, and torch.
+
+    Parameters
+    ----------
+    family
+        ``"power"``, ``"series"``, or a family such as ``Series(terms=(2, 4))``.
+    network
+        ``"gradient"``: the network also sees a linear model's error, leverage and gradient at the
+        point. ``"paper"``: features alone, with hidden layers first trained to predict the target.
+    folds
+        Members of the network, each trained without one fold of the points and shared tasks.
+    width
+        Units in each of the two hidden layers.
+    epochs, patience
+        Most passes over the points, and steps without an improvement on held-out contributions
+        after which training ends.
+    learning_rate
+        Of Adam.
+    weight_decay
+        Decoupled decays of the weights to try; each member keeps the one that does best where it
+        did not look.
+    prior
+        Weight of the paper's penalty $(\alpha - 1)^2$ on power laws.
+    kind
+        ``"classification"`` or ``"regression"``; by default quantities are real numbers, and
+        whole numbers or words are classes.
+    device
+        ``"cpu"``, on which results are reproducible, ``"cuda"``, or any other that torch knows.
+    random_state
+        Seed of folds and first weights.
+    progress
+        True for a bar on standard error, False for silence, None for a bar on a terminal.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    >>> truth = Laws.from_arrays(c=(2 * y - 1) * np.exp(X[:, 0]), alpha=1.0, sigma=1.0, beta=2.0)
+    >>> contributions = synthetic.sample(truth, samples=10)
+    >>> network = Amortized(epochs=50).train(contributions, X, y)
+    >>> network.laws_for([[1.0, 0.0], [1.0, 0.0]], [1, 0]).mean(300) > 0
+    array([ True, False])
+    """
+
+    family: str | Family = "power"
+    network: Kind = "gradient"
+    folds: int = 5
+    width: int = 32
+    epochs: int = 1000
+    patience: int = 100
+    learning_rate: float = 5e-3
+    weight_decay: tuple[float, ...] = (0.01, 10.0)
+    prior: float = 1e-2
+    kind: str | None = None
+    device: str = "cpu"
+    random_state: int = 0
+    progress: bool | None = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.family, str):
+            one_of("family", self.family, FAMILIES)
+        one_of("network", self.network, ("gradient", "paper"))
+        if self.kind is not None:
+            one_of("kind", self.kind, ("classification", "regression"))
+        counts = min(self.width, self.epochs, self.patience)
+        rates = min(*self.weight_decay, self.prior, self.random_state)
+        is_untried = not self.weight_decay or self.learning_rate <= 0
+        if self.folds < 2 or counts < 1 or rates < 0 or is_untried:
+            raise FitError(
+                f"{self} cannot be used: expected folds of at least 2, width, epochs and patience "
+                "of at least 1, a learning_rate above 0, and decays, prior and random_state of at "
+                "least 0. Leave out what you need not change."
+            )
+
+    def fit(
+        self,
+        contributions: Contributions,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Laws:
+        """Train the network, and return its laws for the points it was trained on.
+
+        Parameters
+        ----------
+        contributions
+            Table of contributions.
+        X, y
+            Features and labels of every point, in the order of ``contributions.ids``.
+        more
+            Features and labels of further points, without contributions, to learn the target from;
+            the rest of the pool, say.
+
+        Returns
+        -------
+        Laws
+            One law for each point, predicted by the mean of all members; ``cov`` is the scatter of
+            held-out laws around their prediction, in units of the point's predicted noise.
+        """
+        trained = self._train(contributions, X, y, more)
+        predicted = trained.network.predicted(trained.inputs).average()
+        together = replace(trained.network, scatter=trained.scatter)
+        return self._laws(contributions, together, predicted)
+
+    def train(
+        self,
+        contributions: Contributions,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> AmortizedNetwork:
+        """Train the network, which predicts laws of points never sampled; arguments as in `fit`."""
+        return self._train(contributions, X, y, more).network
+
+    def out_of_fold(
+        self,
+        contributions: Contributions,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Laws:
+        """Predict each point's law by the member that never saw the point; arguments as in `fit`.
+
+        These laws can serve as prior means: a point's own contributions are not in them. Where
+        tasks are shared, the noise common to a task is, through other points of the same task.
+        """
+        trained = self._train(contributions, X, y, more)
+        predicted = trained.network.predicted(trained.inputs).take(trained.fold)
+        return self._laws(contributions, trained.network, predicted)
+
+    def _train(
+        self, contributions: Contributions, X: Any, y: Any, more: tuple[Any, Any] | None
+    ) -> _Trained:
+        """Train everything: the linear model, the members, and the scatter around them."""
+        load_torch()
+        check(contributions)
+        features = as_features(X, contributions.n_points)
+        target = as_target(y, contributions.n_points, self.kind)
+        others = as_more(more, features, target)
+        family = named_family(self.family) if isinstance(self.family, str) else self.family
+        k_ref = middle(contributions.k_range)
+        n_folds = min(self.folds, max(2, contributions.n_points // 2))
+        split = Split.of(contributions, n_folds, stream(self.random_state, 0))
+        unit = _typical(split.moments, k_ref)
+        split = replace(split, moments=_divided(split.moments, unit))
+
+        reader, inputs = learn(features, target.codes, target.classes, split.point_fold, others)
+        shape = Shape(
+            family=family,
+            kind=self.network,
+            n_features=features.shape[1],
+            n_classes=1 if target.classes is None else len(target.classes),
+            is_regression=target.classes is None,
+            width=self.width,
+        )
+        recipe = Recipe(
+            self.epochs,
+            self.patience,
+            self.learning_rate,
+            self.weight_decay,
+            self.prior,
+            self.device,
+        )
+        rng = stream(self.random_state, 1)
+        weights = shape.start(n_folds, rng)
+        weights["bias_3"] += _first_bias(shape, split, k_ref)
+        with one_thread(), reporter(self.progress, title="training", unit="epochs") as hears:
+            hears.start(self.epochs * (len(self.weight_decay) + (self.network == "paper")), 0)
+            if self.network == "paper":
+                view, goal, fold = _all_points(reader, inputs, target, others, split)
+                weights = fit_target(shape, weights, view, goal, fold, recipe, rng, hears)
+            weights, lowest = fit_laws(shape, weights, inputs, split, k_ref, recipe, rng, hears)
+        network = AmortizedNetwork(
+            shape=shape,
+            reader=reader,
+            weights=weights,
+            unit=unit,
+            k_range=contributions.k_range,
+            scatter=np.zeros((shape.p, shape.p)),
+            attrs=plain(attributes(contributions, "amortized", self._settings())),
+            diagnostics={"held_out_loss": float(lowest.mean()) + float(np.log(unit))},
+        )
+        predicted = network.predicted(inputs)
+        scatter, share = _scatter(network, predicted.take(split.point_fold), split, unit)
+        scale = units(family, k_ref, np.exp(predicted.log_s.mean(axis=0)))
+        apart = (predicted.local - predicted.local.mean(axis=0)) / scale
+        network = replace(network, scatter=scatter, noise_share=share)
+        return _Trained(network, inputs, split.point_fold, less_ambiguity(scatter, apart))
+
+    def _laws(
+        self, contributions: Contributions, network: AmortizedNetwork, predicted: Predicted
+    ) -> Laws:
+        """Return the predictions as laws of the contributions' points."""
+        laws = network.as_laws(predicted, contributions.ids)
+        counts = n_samples(contributions)
+        status = mark(len(counts), (FitStatus.PREDICTED, counts == 0))
+        return replace(laws, n_samples=counts, status=status)
+
+    def _settings(self) -> dict[str, Any]:
+        settings = asdict(self) | {"family": getattr(self.family, "name", self.family)}
+        del settings["progress"]
+        return settings
+
+
+def _typical(moments: Moments, k_ref: float) -> float:
+    """Return the typical root mean square of a point's contributions, brought to ``k_ref``."""
+    total = moments.n.sum(axis=1)
+    square = ((moments.m2 + moments.n * moments.mean**2) * (moments.k / k_ref) ** 2).sum(axis=1)
+    known = (total > 0) & (square > 0)
+    if not known.any():
+        return 1.0
+    return float(np.exp(0.5 * np.log(square[known] / total[known]).mean()))
+
+
+def _divided(moments: Moments, unit: float) -> Moments:
+    return Moments(moments.k, moments.n, moments.mean / unit, moments.m2 / unit**2)
+
+
+def _first_bias(shape: Shape, split: Split, k_ref: float) -> FloatArray:
+    """Return first biases of the heads: the noise that all contributions have in common."""
+    moments = split.moments
+    total = moments.n.sum()
+    square = ((moments.m2 + moments.n * moments.mean**2) * (moments.k / k_ref) ** 2).sum()
+    bias = np.zeros((shape.n_classes, shape.arrays["heads"][1] // shape.n_classes))
+    bias[:, -2] = 0.5 * np.log(square / total) if square > 0 else 0.0
+    return bias.reshape(1, 1, -1)
+
+
+def _all_points(
+    reader: Any, inputs: Inputs, target: Target, more: Any, split: Split
+) -> tuple[Inputs, AnyArray, IntArray]:
+    """Return the points, and those without contributions, to learn the target from."""
+    goal = target.codes
+    fold = split.point_fold
+    if more is not None:
+        others = reader.inputs(*more)
+        inputs = Inputs(
+            **{
+                name: np.concatenate([column, getattr(others, name)])
+                for name, column in vars(inputs).items()
+            }
+        )
+        goal = np.concatenate([goal, more[1]])
+        fold = np.append(fold, np.full(len(others), -1))
+    if target.classes is None:
+        goal = (goal - reader.target[0]) / reader.target[1]
+    return inputs, goal, fold
+
+
+def _scatter(
+    network: AmortizedNetwork, apart: Predicted, split: Split, unit: float
+) -> tuple[FloatArray, float]:
+    """Estimate the scatter of laws, and the noise, from what each member did not see."""
+    moments, k_ref, family = split.moments, middle(network.k_range), network.shape.family
+    params = family.from_local(apart.local[0], k_ref)
+    # Every point has sizes of its own.
+    rows = [(params[i : i + 1], moments.k[i]) for i in range(len(moments))]
+    gradient = np.concatenate([family.gradient(one, k, k_ref) for one, k in rows])
+    prediction = np.concatenate([family.mean(one, k) for one, k in rows])
+    s = np.exp(apart.log_s[0])
+    variance = s[:, None] ** 2 * (moments.k / k_ref) ** -apart.beta[0][:, None]
+    is_judged = split.judged(slice(None)).any(axis=0)
+    return scatter_and_noise(
+        moments.mean - prediction / unit,
+        np.where(is_judged, moments.n, 0.0),
+        moments.m2,
+        variance / unit**2,
+        gradient * units(family, k_ref, s)[:, None, :] / unit,
+    )
