@@ -26,7 +26,7 @@ SHOTS = {
 }
 SCENE = """
 setSize(1000);
-open(report.ids.indexOf(arguments[0]));
+openPoint(report.ids.indexOf(arguments[0]));
 compare(report.ids.indexOf(arguments[1]));
 document.getElementById("log-values").click();
 for (const point of listed.slice(-6)) toggle(point);

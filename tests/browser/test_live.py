@@ -37,7 +37,7 @@ def test_the_page_follows_the_run_and_keeps_what_its_reader_chose(page, served):
     before = page.js("return report.arrays.n_samples[0]")
     page.slide_to(20)
     k = page.js("return state.k")
-    page.js("toggle(7); open(5)")
+    page.js("toggle(7); openPoint(5)")
 
     collect(run, samples=40)
     assert follower.update()

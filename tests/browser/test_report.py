@@ -226,7 +226,7 @@ def test_a_click_opens_a_point_with_its_curve_row_and_text(page, power):
 
 def test_the_nearest_points_are_those_of_the_columns(page, power):
     page.open(power[2])
-    page.js("open(report.ids.indexOf('p100'))")
+    page.js("openPoint(report.ids.indexOf('p100'))")
     near = [item.text for item in page.driver.find_elements("css selector", "#near li bdi")]
     assert set(near) == {"p097", "p098", "p099", "p101", "p102", "p103"}
     page.element("#near li button").click()
@@ -237,7 +237,7 @@ def test_two_points_cross_where_python_says(page, power):
     laws, _, url = power
     found = apiece.analysis.crossings(laws, sizes=(60, 15_000), most=1).iloc[0]
     page.open(url)
-    page.js("open(report.ids.indexOf(arguments[0]))", found["first"])
+    page.js("openPoint(report.ids.indexOf(arguments[0]))", found["first"])
     box = page.element("#other")
     box.send_keys(f"{found['second']}\n")
     said = page.text("#crossing")

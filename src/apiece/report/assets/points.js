@@ -1,0 +1,194 @@
+"use strict";
+/* The list of points: its columns, filters and order, what is selected, and the export. */
+
+const table = makeTable({
+  scroll: $("scroll"),
+  table: $("table"),
+  isSelected: (point) => selected[point] === 1,
+  isOpen: (point) => point === state.open || point === state.other,
+  onSort: sortBy,
+  onOpen: (point) => openPoint(point), // of a script that comes later
+  onSelect: toggle,
+});
+
+function labelOf(point) {
+  const { label, label_number: number } = report.arrays;
+  if (label) return report.labels[label[point]];
+  return number ? short(number[point], 6) : "";
+}
+
+const adviceOf = (point) => (report.advices ? report.advices[report.arrays.advice[point]] : "");
+
+function tableColumns() {
+  const { arrays } = report;
+  const number = (key, title, values, className = "number wide", hint) => ({
+    key, title, className, hint,
+    keys: () => values,
+    fill: (cell, i) => (cell.textContent = short(values[i])),
+  });
+  const words = (key, title, text, className = "words", hint) => {
+    let ranks = null;
+    return {
+      key, title, className, hint,
+      keys: () => (ranks ??= ranksOf(report.ids.map((_, i) => text(i)))),
+      fill: (cell, i) => {
+        cell.textContent = text(i);
+        cell.title = text(i);
+      },
+    };
+  };
+  const check = {
+    title: "Selected", className: "tick",
+    fill: (cell, i) => {
+      if (!cell.firstChild) cell.append(element("input", { type: "checkbox", tabindex: -1 }));
+      cell.firstChild.setAttribute("aria-label", `Select point ${report.ids[i]}`);
+      cell.firstChild.checked = selected[i] === 1;
+    },
+  };
+  const percent = `${Math.round(100 * report.level)} %`;
+  const found = [
+    check,
+    { key: "rank", title: "Rank", className: "number narrow", keys: () => rank, fill: (c, i) => (c.textContent = Number.isNaN(rank[i]) ? "–" : whole(rank[i])) },
+    words("id", "Point", (i) => report.ids[i], "words id"),
+  ];
+  found.push(
+    number("value", "Value", value, "number value", "Sort by value at this size"),
+    { key: "half", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => half, fill: fillInterval },
+  );
+  if (arrays.label) found.push(words("label", "Label", labelOf));
+  if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
+  found.push(...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`], `number wide ${name}`)));
+  if (arrays.r2) found.push(number("r2", "R²", arrays.r2));
+  found.push(number("n_samples", "Samples", arrays.n_samples, "number wide samples"));
+  if (report.advices) found.push(words("advice", "Advice", adviceOf));
+  if (arrays.probability) found.push(number("probability", "Probability", arrays.probability));
+  found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words wide status"));
+  return found;
+}
+
+const PARAMETER_NAMES = { alpha: "α", c: "c", a2: "a₂", a3: "a₃", a4: "a₄" };
+
+/* The interval as a bar about zero, and as numbers for those who cannot see it. */
+function fillInterval(cell, i) {
+  if (!cell.firstChild) {
+    const parts = [element("span", { className: "span" }), element("span", { className: "dot" })];
+    const picture = element("span", { className: "forest", "aria-hidden": "true" }, parts);
+    cell.append(picture, element("span", { className: "visually-hidden" }));
+  }
+  const [picture, words] = cell.children;
+  const [low, high] = [value[i] - half[i], value[i] + half[i]];
+  const isKnown = Number.isFinite(low + high);
+  picture.hidden = !isKnown;
+  picture.className = `forest ${value[i] < 0 ? "harms" : "helps"}`;
+  cell.title = words.textContent = isKnown ? `${short(low)} to ${short(high)}` : "unknown";
+  if (!isKnown) return;
+  const place = (v) => 50 + 50 * Math.max(-1, Math.min(1, v / scaleOfBars));
+  const [bar, dot] = picture.children;
+  bar.style.left = `${place(low)}%`;
+  bar.style.width = `${Math.max(0.5, place(high) - place(low))}%`;
+  dot.style.left = `${place(value[i])}%`;
+}
+
+let scaleOfBars = 1;
+
+function sortBy(key) {
+  const startsFalling = !["id", "label", "status", "advice", "rank"].includes(key);
+  state.sort = { key, falling: state.sort.key === key ? !state.sort.falling : startsFalling };
+  list();
+}
+
+function textsOf() {
+  if (searched) return searched;
+  const columns = (report.columns ?? []).filter((column) => column.text);
+  searched = report.ids.map((id, i) =>
+    [id, labelOf(i), ...columns.map((column) => column.text[i])].join("\n").toLowerCase(),
+  );
+  return searched;
+}
+
+function filter() {
+  const tests = [];
+  const words = $("search").value.trim().toLowerCase();
+  const { arrays } = report;
+  const code = (id, codes) => {
+    if (codes && $(id).value !== "") {
+      const wanted = Number($(id).value);
+      tests.push((i) => codes[i] === wanted);
+    }
+  };
+  if (words) {
+    const texts = textsOf();
+    tests.push((i) => texts[i].includes(words));
+  }
+  code("label", arrays.label);
+  code("status", arrays.status);
+  code("advice", arrays.advice);
+  const signs = {
+    helps: (i) => value[i] - half[i] > 0,
+    harms: (i) => value[i] + half[i] < 0,
+    unclear: (i) => Math.abs(value[i]) <= half[i],
+    positive: (i) => value[i] > 0,
+    negative: (i) => value[i] < 0,
+  };
+  if ($("sign").value) tests.push(signs[$("sign").value]);
+  if ($("only-region").checked && state.region) tests.push(inRegion);
+  if ($("only-selected").checked) tests.push((i) => selected[i] === 1);
+  return tests;
+}
+
+function inRegion(i) {
+  const { x, y } = state.region;
+  return pick.x[i] >= x[0] && pick.x[i] <= x[1] && pick.y[i] >= y[0] && pick.y[i] <= y[1];
+}
+
+function list(isPlaneSame = false) {
+  const tests = filter();
+  const { key, falling } = state.sort;
+  const column = columns.find((one) => one.key === key);
+  const order = key === "value" && falling ? byValue : orderOf(column.keys(), falling);
+  isListed.fill(tests.length ? 0 : 1);
+  listed = tests.length ? order.filter((point) => tests.every((test) => test(point))) : order;
+  if (tests.length) for (const point of listed) isListed[point] = 1;
+  table.show(listed, state.sort);
+  showCount();
+  if (!isPlaneSame) redrawPlaneSoon();
+}
+
+function showCount() {
+  let chosen = 0;
+  for (let i = 0; i < selected.length; i++) chosen += selected[i];
+  $("count").textContent = `${whole(listed.length)} of ${whole(laws.n)} points listed, ${whole(chosen)} selected`;
+  $("export").textContent = chosen ? `Export ${whole(chosen)} selected (CSV)` : "Export listed (CSV)";
+  $("clear").disabled = !chosen;
+}
+
+function toggle(point) {
+  selected[point] = 1 - selected[point];
+  if ($("only-selected").checked) list();
+  else {
+    table.draw();
+    showCount();
+  }
+}
+
+function exported() {
+  const chosen = report.ids.map((_, i) => i).filter((i) => selected[i]);
+  const points = chosen.length ? chosen : Array.from(listed);
+  const extra = [];
+  if (report.arrays.label || report.arrays.label_number) extra.push(["label", labelOf]);
+  if (report.advices) extra.push(["advice", adviceOf]);
+  if (report.caveat) extra.push(["approximate", () => "True"]);
+  const head = ["point", "k", "rank", "value", "low", "high", "status", ...extra.map(([name]) => name)];
+  const rows = points.map((i) => [
+    report.ids[i], state.k, rank[i], value[i], value[i] - half[i], value[i] + half[i],
+    report.statuses[report.arrays.status[i]], ...extra.map(([, text]) => text(i)),
+  ]);
+  return csvOf([head, ...rows.map((row) => row.map((cell) => (Number.isNaN(cell) ? "" : cell)))]);
+}
+
+function download() {
+  const url = URL.createObjectURL(new Blob([exported()], { type: "text/csv" }));
+  const link = element("a", { href: url, download: `points-at-${state.k}.csv` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
