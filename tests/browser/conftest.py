@@ -72,6 +72,7 @@ class Page:
             "Browser.setDownloadBehavior",
             {"behavior": "allow", "downloadPath": str(self.folder)},
         )
+        self.driver.get("about:blank")  # what the page before asked for is not ours
         for log in ("browser", "performance"):
             self.driver.get_log(log)
         self.driver.get(url)
@@ -141,7 +142,11 @@ class Page:
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 found.append(message["params"]["request"]["url"])
-        return [url for url in found if not url.startswith(("file:", "data:", "blob:", "chrome:"))]
+        return [
+            url
+            for url in found
+            if not url.startswith(("file:", "data:", "blob:", "chrome:", "about:"))
+        ]
 
 
 @pytest.fixture

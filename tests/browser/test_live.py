@@ -55,7 +55,7 @@ def test_a_run_without_contributions_is_waited_for(page, served):
     for file in shards:
         file.unlink()
     follower.update()
-    page.driver.get(url)
+    page.driver.get(url)  # there is nothing to wait for yet
     page.until("document.getElementById('title').textContent.startsWith('Waiting')")
     page.until("document.getElementById('progress-text').textContent.startsWith('0 %')")
     for file, data in kept.items():

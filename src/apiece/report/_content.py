@@ -66,7 +66,7 @@ def gather(
         "statuses": [str(member) for member in FitStatus],
         "status_counts": _overview.status_counts(laws),
         "caveat": caveat(laws.attrs),
-        "facts": _overview.facts(laws, contributions, stored),
+        "facts": _overview.facts(laws, contributions, stored, level),
         "loss": _loss(contributions, aggregate),
     }
     arrays = _law_arrays(laws, level)

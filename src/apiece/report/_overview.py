@@ -16,11 +16,16 @@ from apiece.store import Progress, Run
 Fact = tuple[str, str]
 
 
-def facts(laws: Laws, contributions: Contributions, run: Run | None) -> dict[str, list[Fact]]:
-    """Return what the overview lists, group by group, as names and texts."""
+def facts(
+    laws: Laws, contributions: Contributions, run: Run | None, level: float
+) -> dict[str, list[Fact]]:
+    """Return what the overview lists, group by group, as names and texts.
+
+    A sign is clear where the interval of that ``level`` leaves out zero.
+    """
     groups = {
         "What was run": _setting(laws, run),
-        "Quality of the fits": _quality(laws),
+        "Quality of the fits": _quality(laws, level),
         "Budget spent": _budget(contributions, run.progress() if run else None),
     }
     return {title: listed for title, listed in groups.items() if listed}
@@ -76,7 +81,7 @@ def _design(design: Any) -> str:
     return f"{design.get('name')}, {shared}"
 
 
-def _quality(laws: Laws) -> list[Fact]:
+def _quality(laws: Laws, level: float) -> list[Fact]:
     attrs = laws.attrs
     known = laws.has_law
     listed: list[Fact] = [("law", f"{laws.family.name} ({', '.join(laws.family.parameters)})")]
@@ -89,9 +94,9 @@ def _quality(laws: Laws) -> list[Fact]:
     if np.isfinite(laws.r2).any():
         listed.append(("R² of points", _spread(laws.r2)))
     if laws.cov is not None and known.any():
-        mean, error = laws.mean(laws.k_ref), laws.stderr(laws.k_ref)
-        told = np.isfinite(mean + error)
-        clear = np.abs(mean[told]) > 1.645 * error[told]
+        low, high = laws.interval(laws.k_ref, level=level)
+        told = np.isfinite(low + high)
+        clear = (low[told] > 0) | (high[told] < 0)
         if len(clear):
             size = f"k = {round(laws.k_ref):,}"
             listed.append((f"sign clear at {size}", f"{100 * clear.mean():.0f} % of the points"))

@@ -140,6 +140,15 @@ def test_the_overview_tells_what_was_run(tmp_path):
     assert len(description["loss"]["k"]) > 0
 
 
+def test_clear_signs_are_those_whose_interval_leaves_out_zero():
+    laws = apiece.fit(SAMPLES)
+    low, high = laws.interval(laws.k_ref, level=0.8)
+    description, _ = data_of(build(SAMPLES, laws, level=0.8))
+    said = dict(description["facts"]["Quality of the fits"])
+    share = 100 * ((low > 0) | (high < 0)).mean()
+    assert said[f"sign clear at k = {round(laws.k_ref):,}"] == f"{share:.0f} % of the points"
+
+
 def test_an_unfinished_run_says_how_much_is_missing(tmp_path):
     run = apiece.collect(
         make_blobs(),
