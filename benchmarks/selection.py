@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--take", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--at", type=int, choices=SIZES, action="append")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name in options.datasets.split(","):
@@ -108,7 +109,7 @@ def main() -> None:
                 progress=False,
             )
             laws = apiece.fit(run)
-            for at in SIZES:
+            for at in options.at or SIZES:
                 compare(name, dataset, test, run, laws, at, options)
 
 
