@@ -132,6 +132,13 @@ def test_a_finite_validation_set_leaves_the_predicted_coefficient_of_one_over_k(
     assert_allclose(measured @ expected / (expected @ expected), 1.0, atol=0.06)
 
 
+def test_theory_of_separable_classes_is_finite():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 2))
+    dataset = Dataset.from_arrays(X, (X[:, 0] > 0).astype(int), validation=20)
+    assert np.isfinite(theory(dataset)).all().all()
+
+
 def test_theory_of_many_classes_is_refused():
     from conftest import make_blobs
 

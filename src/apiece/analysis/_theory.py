@@ -34,7 +34,7 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
     r"""Predict the leading terms of every point's law from the pool as a whole.
 
     The model is least squares with the squared error for a regression, and logistic regression with
-    the log loss for two classes; without a penalty, which fades as $1/k$.
+    the log loss (and C = 1, whose part in the optimum fades as $1/k$) for two classes.
 
     Parameters
     ----------
@@ -63,17 +63,18 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
         X, V = (np.column_stack([rows, np.ones(len(rows))]) for rows in (X, V))
     y, y_val = dataset.points_y.astype(np.float64), dataset.y_val.astype(np.float64)
     if dataset.is_classification:
-        theta = _logistic(X[:n_pool], y[:n_pool])
+        theta, penalty = _logistic(X[:n_pool], y[:n_pool], fit_intercept)
         mu, mu_val = (1 / (1 + np.exp(-rows @ theta)) for rows in (X, V))
         curvature = (mu * (1 - mu))[:n_pool]
         scale = 1.0
     else:
         theta = np.asarray(np.linalg.lstsq(X[:n_pool], y[:n_pool], rcond=None)[0], np.float64)
+        penalty = np.zeros(X.shape[1])
         mu, mu_val = X @ theta, V @ theta
         curvature = np.full(n_pool, 2.0)
         scale = 2.0
     residual = y - mu
-    hessian = (X[:n_pool] * curvature[:, None]).T @ X[:n_pool] / n_pool
+    hessian = ((X[:n_pool] * curvature[:, None]).T @ X[:n_pool] + np.diag(penalty)) / n_pool
     slope = -scale * V.T @ (y_val - mu_val) / len(V)
     direction = np.linalg.solve(hessian, X.T).T  # V^-1 x of every point
     leverage = np.einsum("ij,ij->i", X, direction)
@@ -88,11 +89,13 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(dataset.ids, name="point"))
 
 
-def _logistic(X: FloatArray, y: FloatArray) -> FloatArray:
-    """Minimise the mean log loss of two classes by scikit-learn, with next to no penalty."""
+def _logistic(X: FloatArray, y: FloatArray, fit_intercept: bool) -> tuple[FloatArray, FloatArray]:
+    """Fit two classes as ``logistic`` does; return its parameters and what each is penalised by."""
     from sklearn.linear_model import LogisticRegression
 
+    n_features = X.shape[1] - fit_intercept
     model = LogisticRegression(
-        C=1e8, fit_intercept=False, solver="newton-cholesky", tol=1e-10, max_iter=1000
-    )
-    return np.asarray(model.fit(X, y).coef_[0])
+        fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10, max_iter=1000
+    ).fit(X[:, :n_features], y)
+    theta = np.append(model.coef_[0], model.intercept_[:fit_intercept])
+    return theta, (np.arange(len(theta)) < n_features).astype(np.float64)

@@ -75,7 +75,7 @@ def value(
     estimate = laws.functional(sums.k, sums.w, level=level)
     _warn_of_extrapolation(laws, sums)
     table = pd.DataFrame(estimate._asdict(), index=pd.Index(laws.ids, name="point"))
-    table["stderr"] = (estimate.high - estimate.value) / quantile(level)
+    table["stderr"] = (estimate.high - estimate.value) / quantile(level, laws.df)
     if top is None:
         return table
     return add_ranks(table, draw_values(laws, sums, random_state=random_state), top, level)

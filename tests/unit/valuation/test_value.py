@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -97,6 +99,12 @@ def test_the_standard_error_is_that_of_the_interval(laws):
         0.67449 * table.loc["a", "stderr"],
         rtol=1e-5,
     )
+
+
+def test_the_standard_error_does_not_depend_on_the_degrees_of_freedom(laws):
+    few = replace(laws, df=np.array([4.0, np.inf, np.inf]))
+    assert_allclose(value(few)["stderr"], value(laws)["stderr"])
+    assert value(few).loc["a", "high"] > value(laws).loc["a", "high"]
 
 
 @pytest.fixture
