@@ -116,6 +116,27 @@ CASES = [
         100,
         1e-4,
     ),
+    Case(
+        "logistic, 10 classes, 256 features as they are",
+        "cifar10",
+        LogisticRegression(),
+        LOGISTIC,
+        30,
+        100,
+        1e-5,
+        standardize=False,
+        n_refits=5,
+    ),
+    Case(
+        "logistic, 10 classes, 256 features standardised",
+        "cifar10",
+        LogisticRegression(),
+        LOGISTIC,
+        30,
+        100,
+        1e-5,
+        n_refits=5,
+    ),
 ]
 
 

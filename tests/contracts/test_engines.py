@@ -48,3 +48,24 @@ class TestFirstOrderRegression(EngineContract):
 
     def make(self, dataset):
         return choose_engine(dataset, model="ridge", engine="first-order")[0]
+
+
+class TestLogisticWithThreeClasses(EngineContract):
+    n_classes = 3
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", engine="logistic")[0]
+
+
+class TestLogisticWithFiveClassesUnderBrier(EngineContract):
+    n_classes = 5
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", metric="brier", engine="logistic")[0]
+
+
+class TestLogisticWithThreeClassesUnderZeroOne(EngineContract):
+    n_classes = 3
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="logistic", metric="zero_one", engine="logistic")[0]

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engine import METRICS, LogisticEngine, Model
+from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine
 from apiece.engine._logistic import converged
 from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
 from apiece.records import Task
@@ -50,6 +50,37 @@ def test_contributions_match_a_refit_on_any_data(
     delta = losses[0] - np.array(losses[1:])
     scale = np.abs(delta).mean() + 1e-7 * losses[0]
     assert_allclose(fast.delta, delta, rtol=0, atol=2e-5 * scale + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    d=st.integers(1, 20),
+    k=st.integers(6, 40),
+    n_classes=st.integers(3, 5),
+    log_c=st.floats(-4, 4),
+    log_scale=st.floats(-2, 2),
+    shift=st.floats(0, 20),
+    fit_intercept=st.booleans(),
+    metric=st.sampled_from(["log_loss", "brier", "softmax_of_proba"]),
+)
+def test_contributions_match_a_refit_with_any_number_of_classes(
+    seed, d, k, n_classes, log_c, log_scale, shift, fit_intercept, metric
+):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, size=(k + 30, d)) * 10**log_scale
+    scores = np.outer(X[:, 0] * shift / 10**log_scale, np.arange(n_classes))
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    y[:n_classes] = y[-n_classes:] = np.arange(n_classes)
+    dataset = Dataset.from_arrays(
+        X[: k + 6], y[: k + 6], X_val=X[k + 6 :], y_val=y[k + 6 :], kind="classification"
+    )
+    model = Model("logistic", LogisticRegression(C=10**log_c, fit_intercept=fit_intercept))
+    task = Task(0, np.arange(k), np.arange(k, k + 6), 0)
+    fast = LogisticEngine(dataset, model, METRICS[metric]).run(task)
+    slow = RefitEngine(dataset, converged(model), METRICS[metric]).run(task)
+    scale = np.abs(slow.delta).mean() + 1e-7 * slow.loss
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=2e-5 * scale + 1e-12)
 
 
 @given(m=st.floats(-30, 30), eta=st.floats(-0.8, 0.8), y=st.integers(0, 1))

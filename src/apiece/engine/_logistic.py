@@ -1,19 +1,21 @@
-r"""Binary logistic regression, exactly: every joining point solved from the fit on D.
+r"""Logistic regression, exactly: every joining point solved from the fit on D.
 
 The optimum with point $z$ is the minimiser of scikit-learn's own objective on $D \cup z$. It is
-found from that on $D$ (`_newton.py`) in a few products of matrices over all points of a block,
-instead of a fit from scratch for each of them. A point that does not converge is refitted.
+found from that on $D$ (`_newton.py` for two classes, `_softmax_joining.py` for more) in a few
+products of matrices over all points of a block, instead of a fit from scratch for each of them. A
+point that does not converge is refitted.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engine._base import BaseEngine
 from apiece.engine._metrics import Metric
@@ -21,18 +23,27 @@ from apiece.engine._models import Model
 from apiece.engine._newton import Joining, fit_base
 from apiece.engine._refit import RefitEngine
 from apiece.engine._score import MarginScore
+from apiece.engine._softmax_fit import fit_base as fit_softmax
+from apiece.engine._softmax_joining import Joining as SoftmaxJoining
+from apiece.engine._softmax_score import SMOOTH, SoftmaxScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+_BLOCK = 192  # points solved together with many classes: products with the inverse read it once
+_SMALL = 600  # parameters of many classes up to which double precision costs nothing
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
+_MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
 
 
 def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
     """Return None if the engine computes what refitting would, or the reason why not."""
-    if dataset.n_classes != 2:
-        return "it is for two classes"
+    if dataset.kind != "classification":
+        return "it is for classification"
     if dataset.n_features > _MOST_FEATURES:
         return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
+    n_parameters = (dataset.n_features + 1) * (dataset.n_classes - 1)
+    if dataset.n_classes > 2 and n_parameters > _MOST_PARAMETERS:
+        return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
     return unsupported_setting(model)
 
 
@@ -69,36 +80,94 @@ def converged(model: Model) -> Model:
     return replace(model, estimator=estimator)
 
 
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """The fit on D, and what it makes of a block of joining points.
+
+    Parameters
+    ----------
+    loss
+        On the validation set.
+    decrement
+        Newton decrement at the last step.
+    block
+        How many points to solve together.
+    solve
+        From their rows of the design and class codes to contributions, the relative error that is
+        left, and which have converged.
+    """
+
+    loss: float
+    decrement: float
+    block: int
+    solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
+
+
 class LogisticEngine(BaseEngine):
-    """Contributions under binary logistic regression with an L2 penalty, for any loss."""
+    """Contributions under logistic regression with an L2 penalty, for any number of classes."""
 
     name: ClassVar[str] = "logistic"
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task."""
-        X, y = self._design(self.dataset.X[task.subset]), self.dataset.y[task.subset]
-        base = fit_base(X, y.astype(np.float64), self._penalty, self._C)
-        if base is None:
+        fitted = self._fit(task)
+        if fitted is None:
             outcome = self._refit(task)
             return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
-        score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
-        joining = Joining(base)
         delta = np.empty(len(task.points))
-        worst, lost = base.decrement, list[int]()
-        step = max(16, _ENTRIES // len(y))
-        for start in range(0, len(delta), step):
-            block = slice(start, start + step)
+        worst, lost = fitted.decrement, list[int]()
+        for start in range(0, len(delta), fitted.block):
+            block = slice(start, start + fitted.block)
             points = task.points[block]
-            change, left, is_good = joining.solve(
-                self._design(self.dataset.features(points)),
-                self.dataset.targets(points).astype(np.float64),
+            delta[block], left, is_good = fitted.solve(
+                self._design(self.dataset.features(points)), self.dataset.targets(points)
             )
-            delta[block] = score.delta(change)
             worst = max(worst, float(left[is_good].max(initial=0.0)))
             lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
         if lost:
             delta[lost] = self._refit(replace(task, points=task.points[lost])).delta
-        return Outcome(score.loss, delta, worst, {"refits": len(lost)})
+        return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
+
+    def _fit(self, task: Task) -> _Fitted | None:
+        """Fit D; None where a refit has to do it."""
+        y = self.dataset.y[task.subset]
+        if len(np.unique(y)) < self.dataset.n_classes:
+            return None  # scikit-learn fits a model of the classes that are there, or none
+        X = self._design(self.dataset.X[task.subset])
+        return self._fit_two(X, y) if self.dataset.n_classes == 2 else self._fit_many(X, y)
+
+    def _fit_two(self, X: FloatArray, y: IntArray) -> _Fitted | None:
+        base = fit_base(X, y.astype(np.float64), self._penalty, self._C)
+        if base is None:
+            return None
+        score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
+        joining = Joining(base)
+
+        def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+            change, left, is_good = joining.solve(x, y.astype(np.float64))
+            return score.delta(change), left, is_good
+
+        return _Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(y)), solve)
+
+    def _fit_many(self, X: FloatArray, y: IntArray) -> _Fitted | None:
+        data, settings = self.dataset, (self.dataset.n_classes, self._penalty, self._C)
+        is_double = X.shape[1] * (data.n_classes - 1) < _SMALL or self.metric.name not in SMOOTH
+        base = fit_softmax(X, y, *settings, dtype=np.float64 if is_double else np.float32)
+        if base is None:
+            return None
+        score = SoftmaxScore(self.metric, self._validation[0], data.y_val, base)
+        if not score.is_smooth and base.inverse.dtype == np.float32:
+            base = fit_softmax(X, y, *settings, dtype=np.float64)  # some losses are clipped
+            if base is None:
+                return None
+            score = SoftmaxScore(self.metric, self._validation[0], data.y_val, base)
+        joining = SoftmaxJoining(base)
+
+        def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+            change, left, is_good = joining.solve(x, y)
+            return score.delta(change), left, is_good
+
+        return _Fitted(score.loss, base.decrement, _BLOCK, solve)
 
     @property
     def _C(self) -> float:

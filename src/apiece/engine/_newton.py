@@ -301,7 +301,7 @@ class Joining:
                 error = sigmoid(mz + s * d_tau_) - y_
                 return np.asarray(ud_ + s * dd_ + C * (_dot(r, d_eta_) + error * d_tau_))
 
-            s = _along(slope, first)[:, None]
+            s = along(slope, first)[:, None]
             t, tau = t + s[:, 0] * dt, tau + s[:, 0] * d_tau
             a, eta = a + s * da, eta + s * d_eta
         return u_out, left
@@ -380,7 +380,7 @@ def _conjugate_gradients(
     return dt, da, d_tau, d_eta
 
 
-def _along(slope: Callable[[FloatArray], FloatArray], first: FloatArray) -> FloatArray:
+def along(slope: Callable[[FloatArray], FloatArray], first: FloatArray) -> FloatArray:
     """Find for every row a step at which the slope has fallen to a tenth, by regula falsi."""
     low, high = np.zeros(len(first)), np.ones(len(first))
     f_low, f_high = first, slope(high)

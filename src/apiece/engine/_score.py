@@ -20,7 +20,7 @@ from apiece.engine._metrics import Metric
 from apiece.engine._taylor import RADIUS, horner, loss_series, sigmoid
 
 _ENTRIES = 300_000  # of the margins on the validation set that are held at once
-_LARGEST_LOG_LOSS = -float(np.log(np.finfo(np.float64).eps))  # probabilities are clipped there
+LARGEST_LOG_LOSS = -float(np.log(np.finfo(np.float64).eps))  # probabilities are clipped there
 
 
 def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
@@ -45,7 +45,7 @@ def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
         losses = np.maximum(signed, 0.0)
         np.abs(signed, out=signed)
         losses += np.log1p(np.exp(np.negative(signed, out=signed), out=signed), out=signed)
-        return np.asarray(np.minimum(losses, _LARGEST_LOG_LOSS, out=losses).mean(axis=1))
+        return np.asarray(np.minimum(losses, LARGEST_LOG_LOSS, out=losses).mean(axis=1))
     if metric.name == "zero_one":
         return np.asarray(((margins > 0) != (y == 1)).mean(axis=1))
     if metric.needs == "decision":
@@ -81,7 +81,7 @@ class MarginScore:
         self._margins = V @ theta
         self.loss = float(margin_loss(metric, self._margins[None], y)[0])
         series = loss_series(metric, self._margins, y)
-        if metric.name == "log_loss" and np.abs(self._margins).max() > _LARGEST_LOG_LOSS - 1:
+        if metric.name == "log_loss" and np.abs(self._margins).max() > LARGEST_LOG_LOSS - 1:
             series = None  # some losses are clipped
         self._first = None if series is None else V.T @ series[1] / len(y)
         self._rest = (
