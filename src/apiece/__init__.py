@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apiece import analysis, plots, selection, synthetic, valuation
-    from apiece.api import aggregate, collect, compare, fit, report, select, value
+    from apiece import analysis, decisions, experiments, plots, selection, synthetic, valuation
+    from apiece.api import advise, aggregate, collect, compare, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
     from apiece.errors import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so `import apiece` stays light.
 _HOMES = {
+    "advise": "api",
     "aggregate": "api",
     "collect": "api",
     "compare": "api",
@@ -64,6 +65,8 @@ _HOMES = {
     "StoreError": "errors",
     "UnknownNameError": "errors",
     "analysis": "",
+    "decisions": "",
+    "experiments": "",
     "plots": "",
     "selection": "",
     "synthetic": "",
@@ -89,10 +92,13 @@ __all__ = [
     "StoreError",
     "UnknownNameError",
     "__version__",
+    "advise",
     "aggregate",
     "analysis",
     "collect",
     "compare",
+    "decisions",
+    "experiments",
     "fit",
     "open",
     "plots",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from apiece import campaign, estimators, selection, valuation
+from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
 from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset, FilePath
-from apiece.engine import Engine, Metric, choose_engine
-from apiece.errors import ApieceWarning, DataError, PlanError
+from apiece.engine import METRICS, MODELS, Engine, Metric, choose_engine
+from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, marked
 from apiece.report import serve as serve_report
@@ -403,6 +403,70 @@ def select(
     return marked(picks, known.attrs)
 
 
+def advise(
+    run: Run | Laws,
+    laws: Laws | None = None,
+    *,
+    dataset: Dataset | None = None,
+    at: int | None = None,
+    level: float = 0.9,
+    best: float = 0.1,
+    draws: int = 20,
+    model: Any = None,
+    metric: Any = None,
+    random_state: RandomState = 0,
+) -> pd.DataFrame:
+    """Advise what to do with every point: keep, drop, relabel, or find more like it.
+
+    Parameters
+    ----------
+    run
+        A run, or laws.
+    laws
+        Laws fitted to the run; fitted now if left out.
+    dataset
+        The data that the run was collected from: points that harm are then tried with every other
+        label, and ``relabel`` is advised where one is better.
+    at
+        Size of the dataset; the largest that was sampled by default.
+    level
+        The probability from which on a decision is made; below it a point is ``uncertain``.
+    best
+        Share of the points that count as the best, of which more are wanted.
+    draws
+        Training sets on which labels are tried.
+    model, metric
+        As given to `collect`, if they were not names.
+    random_state
+        Seed of these training sets.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id: ``advice`` (``keep``, ``drop``, ``relabel``, ``more like this`` or
+        ``uncertain``), ``probability`` that it is right, ``reason`` in words, ``value`` at the size
+        in units of the loss (positive helps) and, with ``dataset``, ``relabel_to`` and the
+        ``gain`` of a contribution from it.
+    """
+    known = _laws(run) if laws is None else laws
+    size = known.k_range[1] if at is None else at
+    options: dict[str, Any] = {"at": size, "level": level, "best": best}
+    table = decisions.advise(known, **options)
+    if dataset is not None and dataset.is_classification:
+        dataset.check_is(known.attrs.get("dataset"))
+        found = decisions.relabel(
+            dataset,
+            table.index[table["advice"] == "drop"],
+            at=size,
+            draws=draws,
+            model=_named("model", model, known.attrs, MODELS),
+            metric=_named("metric", metric, known.attrs, METRICS),
+            random_state=random_state,
+        )
+        table = decisions.advise(known, **options, relabelled=found)
+    return marked(table, known.attrs)
+
+
 def report(
     run: Run | Contributions,
     laws: Laws | None = None,
@@ -510,15 +574,20 @@ def _laws(laws: Laws | Run | Contributions) -> Laws:
     return laws if isinstance(laws, Laws) else fit(laws)
 
 
+def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str]) -> Any:
+    """Return the model or metric that is given, or that of the run, which a name can tell."""
+    found = attrs.get(what) if given is None else given
+    if isinstance(found, str) and found not in known:
+        raise PlanError(
+            f"the run used the {what} {found!r}, which has no name that could be looked up: "
+            f"expected the same {what} again. Pass {what}=."
+        )
+    return "logistic" if found is None and what == "model" else found
+
+
 def _features(contributions: Contributions, dataset: Dataset) -> dict[str, Any]:
     """Return features and labels of the valued points, and of the rest of the pool."""
-    of_run = contributions.attrs.get("dataset")
-    if of_run is not None and of_run != dataset.fingerprint:
-        raise DataError(
-            f"the dataset has fingerprint {dataset.fingerprint[:12]}…, but the contributions are "
-            f"of {str(of_run)[:12]}…: expected the dataset that they were collected from, with the "
-            "same options and candidates. Read it again as it was for collect."
-        )
+    dataset.check_is(contributions.attrs.get("dataset"))
     valued = dataset.positions(contributions.ids)
     labels = dataset.labels()
     rest = np.setdiff1d(np.arange(dataset.n_points), valued)

@@ -255,8 +255,8 @@ def test_wrong_words_are_told_what_was_expected(workplace, words, complaint):
     assert "Traceback" not in result.stderr
 
 
-COMMANDS = ["collect", "fit", "show", "value", "select", "report", "serve"]
-COMMANDS += ["compare", "crossings", "movers", "means", "baseline"]
+COMMANDS = ["collect", "fit", "show", "value", "select", "advise", "report", "serve"]
+COMMANDS += ["compare", "crossings", "movers", "means", "baseline", "experiment"]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
@@ -269,7 +269,7 @@ def test_help_teaches_with_an_example(command):
 def test_every_verb_has_a_command():
     from apiece import api
 
-    verbs = {"collect", "compare", "fit", "value", "select", "report"}
+    verbs = {"advise", "collect", "compare", "fit", "value", "select", "report"}
     assert verbs <= set(dir(api))
     assert verbs <= set(cli.commands)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from apiece.cli._advise import advise
 from apiece.cli._analysis import baseline, compare, crossings, means, movers
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
+from apiece.cli._experiment import experiment
 from apiece.cli._laws import fit, select, show, value
 from apiece.cli._report import report, serve
 
@@ -37,8 +39,8 @@ def cli() -> None:
 
 
 for _command in (
-    *(demo, collect, fit, show, value, select, report, serve),
-    *(compare, crossings, movers, means, baseline),
+    *(demo, collect, fit, show, value, select, advise, report, serve),
+    *(compare, crossings, movers, means, baseline, experiment),
 ):
     cli.add_command(_command)
 

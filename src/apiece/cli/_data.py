@@ -37,6 +37,13 @@ _OPTIONS = (
 )
 
 
+# Their names, as a command receives them.
+READING = (
+    *("target", "candidates", "validation", "text", "ids", "drop", "categorical"),
+    *("impute", "raw", "kind"),
+)
+
+
 def reading(command: Command) -> Command:
     """Add the options that say how data is read."""
     for option in reversed(_OPTIONS):

@@ -158,6 +158,21 @@ class Dataset(Constructors):
         """Whether the target is a class."""
         return self.kind == "classification"
 
+    def check_is(self, fingerprint: str | None) -> None:
+        """Refuse to stand for another dataset: that of a run, or of laws fitted to it.
+
+        Raises
+        ------
+        DataError
+            If the fingerprint is known and not this dataset's.
+        """
+        if fingerprint not in (None, self.fingerprint):
+            raise DataError(
+                f"this is another dataset (fingerprint {self.fingerprint[:12]}…, the run is about "
+                f"{fingerprint[:12]}…): expected the one that was collected from, with the same "
+                "pool, candidates and validation rows. Read it as it was read for collect."
+            )
+
     def features(self, positions: IntArray | slice) -> FloatArray:
         """Return the features of points, shape ``(n_positions, n_features)``."""
         return self.points_X[positions]

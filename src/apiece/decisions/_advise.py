@@ -138,10 +138,11 @@ def _reasons(
 
 
 def _with_relabelled(table: pd.DataFrame, found: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Turn "drop" into "relabel" where another label is better, and would not harm as well."""
+    """Turn "drop" into "relabel" where another label is better, likely, and does not harm."""
     found = found.reindex(table.index)
     table["relabel_to"], table["gain"] = found["relabel_to"], found["gain"]
     is_better = (found["probability"] >= level) & (found["p_helps"] > 1 - level)
+    is_better &= found["votes"] > 0.5
     turned = ((table["advice"] == "drop") & is_better).to_numpy()
     table.loc[~turned, ["relabel_to", "gain"]] = [None, np.nan]
     table.loc[turned, "advice"] = "relabel"

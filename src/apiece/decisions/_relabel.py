@@ -10,6 +10,9 @@ so that the training sets resemble the pool. (Without any of them, training sets
 points, and no label of a hard point seems to help.) Differences are paired, so that what is common
 to a training set cancels; Student's distribution with $m - 1$ degrees of freedom gives the
 probability that the best other label is better than the point's own.
+
+A better value alone does not make a label wrong: where a model is too sure of itself, any label
+that makes it less so lowers the loss. So the models trained on the $D_j$ also vote on the point.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ def relabel(
     pandas.DataFrame
         Indexed by point id: ``label`` (its own), ``relabel_to`` (the best other one), ``gain`` (by
         how much a contribution rises with it, in units of the loss), ``probability`` that it rises,
-        ``value`` with the new label and ``p_helps``, the probability that this is positive.
+        ``value`` with the new label, ``p_helps``, the probability that this is positive, and
+        ``votes``, the share of models trained without the point that predict the new label.
     """
     import pandas as pd
 
@@ -84,10 +88,11 @@ def relabel(
     suspects = dataset.positions(np.asarray(points))
     seed = seed_from(random_state)
     delta = np.empty((int(draws), len(suspects), dataset.n_classes))
+    voted = np.empty((int(draws), len(suspects)), dtype=np.int64)
     for fold in range(_FOLDS):
         tried = suspects[fold::_FOLDS]
         if len(tried):
-            delta[:, fold::_FOLDS] = _contributions(
+            delta[:, fold::_FOLDS], voted[:, fold::_FOLDS] = _try_labels(
                 dataset, tried, at, int(draws), seed, model=model, metric=metric, engine=engine
             )
     own = dataset.targets(suspects)
@@ -106,15 +111,19 @@ def relabel(
             "probability": _positive(gained),
             "value": value.mean(axis=0),
             "p_helps": _positive(value),
+            "votes": (voted == other).mean(axis=0),
         },
         index=pd.Index(dataset.ids[suspects], name="point"),
     )
 
 
-def _contributions(
+def _try_labels(
     dataset: Dataset, tried: IntArray, at: int, draws: int, seed: int, **settings: Any
-) -> FloatArray:
-    """Return contributions with every label, shape ``(draws, n_tried, n_classes)``."""
+) -> tuple[FloatArray, IntArray]:
+    """Return contributions with every label, and the class that each model predicts.
+
+    Shapes ``(draws, n_tried, n_classes)`` and ``(draws, n_tried)``.
+    """
     rest = np.setdiff1d(np.arange(dataset.n_pool), tried)
     n_classes, n_pool = dataset.n_classes, dataset.n_pool
     trial = replace(
@@ -134,11 +143,15 @@ def _contributions(
         class_names=None if dataset.classes is None else dataset.classes.tolist(),
     )
     points = np.arange(n_pool, trial.n_points)
-    deltas = [
-        chosen.run(replace(plan[index], subset=rest[plan[index].subset], points=points)).delta
-        for index in range(draws)
+    tasks = [replace(plan[i], subset=rest[plan[i].subset], points=points) for i in range(draws)]
+    delta = np.stack([chosen.run(task).delta for task in tasks])
+    voted = [
+        chosen.model.seeded(task.seed)
+        .fit(dataset.X[task.subset], dataset.y[task.subset])
+        .predict(dataset.features(tried))
+        for task in tasks
     ]
-    return np.stack(deltas).reshape(draws, len(tried), n_classes)
+    return delta.reshape(draws, len(tried), n_classes), np.stack(voted)
 
 
 def _positive(samples: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from apiece._rng import RandomState, seed_from
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engine import MODELS
-from apiece.errors import CardinalityError, DataError, PlanError
+from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
 from apiece.selection._redundancy import Together
 from apiece.selection._rules import Quotas, Rules, make_rules
@@ -108,7 +108,8 @@ def select(
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
     labels = _labels(laws, dataset)
-    _check_dataset(laws, dataset)
+    if dataset is not None:
+        dataset.check_is(laws.attrs.get("dataset"))
     rules = make_rules(
         take=take,
         quotas=quotas,
@@ -183,16 +184,6 @@ def _shortlist(rules: Rules, value: FloatArray, shortlist: int | None) -> IntArr
 def _most_picks(rules: Rules, near: IntArray) -> int:
     affordable = int((np.cumsum(np.sort(rules.cost[near])) <= rules.budget).sum())
     return max(1, min(rules.take, len(near), affordable))
-
-
-def _check_dataset(laws: Laws, dataset: Dataset | None) -> None:
-    """Refuse data that the laws are not about."""
-    if dataset is not None and laws.attrs.get("dataset") not in (None, dataset.fingerprint):
-        raise DataError(
-            f"the laws were fitted to another dataset (fingerprint {laws.attrs['dataset']}, this "
-            f"one is {dataset.fingerprint}): expected the same pool, candidates and validation "
-            "set. Pass the dataset that the run was collected from."
-        )
 
 
 def _trained(

@@ -73,26 +73,27 @@ def test_a_decision_is_as_probable_as_the_level_and_others_are_less(values, leve
     assert ((table["advice"] == "drop") == (1 - helps >= level)).all()
 
 
-def test_a_harmful_point_is_relabelled_where_another_label_is_better_and_does_not_harm():
-    laws = laws_at([-1.0, -1.0, 1.0, -1.0], [0.1] * 4)
+def test_a_harmful_point_is_relabelled_where_another_label_is_better_likely_and_harmless():
+    laws = laws_at([-1.0, -1.0, 1.0, -1.0, -1.0], [0.1] * 5)
     found = pd.DataFrame(
         {
-            "label": ["cat"] * 3,
-            "relabel_to": ["dog"] * 3,
-            "gain": [2.0, 0.1, 0.5],
-            "probability": [0.97, 0.6, 0.99],
-            "value": [1.0, -0.9, -0.5],
-            "p_helps": [0.95, 0.3, 0.01],
+            "label": ["cat"] * 4,
+            "relabel_to": ["dog"] * 4,
+            "gain": [2.0, 0.1, 0.5, 2.0],
+            "probability": [0.97, 0.6, 0.99, 0.97],
+            "value": [1.0, -0.9, -0.5, 1.0],
+            "p_helps": [0.95, 0.3, 0.01, 0.95],
+            "votes": [0.8, 0.9, 0.9, 0.3],
         },
-        index=[0, 1, 3],
+        index=[0, 1, 3, 4],
     )
     table = advise(laws, relabelled=found)
-    assert table["advice"].tolist() == ["relabel", "drop", "more like this", "drop"]
+    assert table["advice"].tolist() == ["relabel", "drop", "more like this", "drop", "drop"]
     assert table.loc[0, "relabel_to"] == "dog"
     assert table.loc[0, "probability"] == 0.97
     assert table.loc[0, "reason"] == "harms as cat, is worth more as dog"
-    assert table["relabel_to"].isna().tolist() == [False, True, True, True]
-    assert table["gain"].isna().tolist() == [False, True, True, True]
+    assert table["relabel_to"].isna().tolist() == [False, True, True, True, True]
+    assert table["gain"].isna().tolist() == [False, True, True, True, True]
 
 
 @pytest.mark.parametrize("wrong", [{"level": 0.4}, {"level": 1.0}, {"best": 0.0}, {"best": 1.0}])

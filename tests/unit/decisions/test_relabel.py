@@ -31,6 +31,7 @@ def test_flipped_points_get_their_true_label_back(n_classes):
     assert (table["probability"] > 0.9).all()
     assert (table["gain"] > 0).all()
     assert (table["p_helps"] > 0.1).all()
+    assert (table["votes"] > 0.5).all()
 
 
 def test_points_with_the_right_label_keep_it():

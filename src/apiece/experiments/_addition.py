@@ -1,0 +1,252 @@
+r"""Adding points: do those selected for a size help most at that size?
+
+As in the experiment of the paper: laws of candidates outside the pool are fitted once; then every
+selection $S$ joins the same random training sets $D$ of $k$ points from the pool, and the gain
+$L(f_D) - L(f_{D \cup S})$ is measured on test rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apiece import api
+from apiece._progress import reporter
+from apiece._rng import RandomState, seed_from, stream
+from apiece._typing import FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.errors import PlanError
+from apiece.experiments._result import Experiment
+from apiece.experiments._trial import Trial, moved_outside
+from apiece.laws import Laws
+from apiece.selection import make_rules
+from apiece.store import Run
+
+
+def addition(
+    dataset: Dataset,
+    *,
+    take: int = 20,
+    at: Sequence[int] = (100, 1000),
+    repeats: int = 200,
+    redundancy: bool = True,
+    random_state: RandomState = 0,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Experiment:
+    """Add selected candidates to random training sets of several sizes.
+
+    Parameters
+    ----------
+    dataset
+        Pool and validation rows, half of which are kept for testing; its own candidates, or some
+        random points of the pool, are what is selected from.
+    take
+        How many points each selection adds.
+    at
+        Sizes of the training sets. Each is also a selection of its own, ``scaling <size>``.
+    repeats
+        Training sets for each size.
+    redundancy
+        Whether ``aware`` takes part, whose picks are valued together.
+    random_state
+        Seed of everything.
+    progress
+        As in `apiece.collect`.
+    **settings
+        ``n_candidates``, how many points of the pool become candidates if the dataset has none
+        (1,000); ``samples``, contributions a candidate that laws and Shapley values are estimated
+        from (200); ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in
+        `apiece.collect`.
+
+    Returns
+    -------
+    Experiment
+        By ``at``: methods ``scaling <size>``, ``aware``, ``shapley``, ``random``; measures ``gain``
+        and ``accuracy``.
+    """
+    sizes = sorted({int(size) for size in at})
+    market = Market.of(dataset, sizes, seed_from(random_state), progress, **settings)
+    laws = market.laws
+    if not 1 <= take <= int(laws.has_law.sum()):
+        raise PlanError(
+            f"take={take} cannot be added: expected 1 to {int(laws.has_law.sum())}, the candidates "
+            "that have a law. Ask for fewer, or for more candidates."
+        )
+    values = api.value(market.run, sizes=(sizes[0], sizes[-1]), source="samples")["value"]
+    fixed = {f"scaling {size}": market.rows(laws.mean(float(size)))[:take] for size in sizes}
+    fixed["shapley"] = market.rows(values.to_numpy())[:take]
+    rows: list[dict[str, Any]] = []
+    with reporter(progress) as hears:
+        hears.start(len(sizes) * repeats, 0)
+        for size in sizes:
+            chosen = dict(fixed)
+            if redundancy:
+                chosen["aware"] = market.aware(size, take=take)
+            for repeat, subset, rng in market.draws(size, repeats):
+                chosen["random"] = rng.choice(laws.n_points, take, replace=False)
+                rows += [
+                    {"repeat": repeat, "at": size, "method": name, **gained}
+                    for name, gained in market.gains(subset, chosen)
+                ]
+                hears.advance(1)
+    return Experiment(
+        "addition", _frame(rows), "at", market.trial.measures, {"take": take, **market.settings}
+    )
+
+
+def acquire(
+    dataset: Dataset,
+    *,
+    at: int = 100,
+    budget: float = 100.0,
+    costs: Any = None,
+    steps: int = 5,
+    repeats: int = 50,
+    redundancy: bool = True,
+    random_state: RandomState = 0,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Experiment:
+    """Buy candidates up to a budget, and watch the model improve as it is spent.
+
+    Parameters
+    ----------
+    dataset, repeats, redundancy, random_state, progress, **settings
+        As in `addition`.
+    at
+        Size of the training set before anything is bought.
+    budget
+        What may be spent; a candidate costs 1 unless ``costs`` says otherwise.
+    costs
+        Cost of every candidate, by id or in their order.
+    steps
+        At how many shares of the budget to measure.
+
+    Returns
+    -------
+    Experiment
+        By ``spent``: methods ``scaling``, ``aware``, ``shapley``, ``random``; measures ``gain`` and
+        ``accuracy``.
+    """
+    market = Market.of(dataset, [int(at)], seed_from(random_state), progress, **settings)
+    laws = market.laws
+    rules = make_rules(
+        take=None,
+        quotas=None,
+        costs=np.ones(laws.n_points) if costs is None else costs,
+        budget=budget,
+        ids=laws.ids,
+        labels=None,
+        is_known=laws.has_law,
+    )
+    values = api.value(market.run, source="samples")["value"].to_numpy()
+    chosen = {"scaling": rules.pick(laws.mean(float(at))), "shapley": rules.pick(values)}
+    if redundancy:
+        chosen["aware"] = market.aware(at, costs=rules.cost, budget=budget)
+    rows: list[dict[str, Any]] = []
+    with reporter(progress) as hears:
+        hears.start(repeats, 0)
+        for repeat, subset, rng in market.draws(at, repeats):
+            chosen["random"] = rules.pick(rng.random(laws.n_points) * rules.cost)
+            for share in budget * np.arange(1, steps + 1) / steps:
+                bought = {
+                    name: order[np.cumsum(rules.cost[order]) <= share * (1 + 1e-9)]
+                    for name, order in chosen.items()
+                }
+                rows += [
+                    {"repeat": repeat, "spent": float(share), "method": name, **gained}
+                    for name, gained in market.gains(subset, bought)
+                ]
+            hears.advance(1)
+    told = {"at": at, "budget": budget, **market.settings}
+    return Experiment("acquire", _frame(rows), "spent", market.trial.measures, told)
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """Candidates with their laws, and a pool whose training sets they may join."""
+
+    trial: Trial
+    run: Run
+    laws: Laws
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Dataset,
+        sizes: list[int],
+        seed: int,
+        progress: bool | None,
+        *,
+        n_candidates: int = 1000,
+        samples: int = 200,
+        method: str = api.DEFAULT_METHOD,
+        model: Any = "logistic",
+        metric: Any = None,
+        n_jobs: int = 1,
+    ) -> Market:
+        """Value the candidates at sizes around those that are asked for."""
+        if not dataset.n_candidates:
+            dataset = moved_outside(dataset, n_candidates, seed)
+        trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
+        low, high = sizes[0], sizes[-1]
+        run = api.collect(
+            trial.dataset,
+            points=[],
+            # A law needs sizes that differ, on both sides of the one that is asked for.
+            sizes=(low, high) if high > low else (max(1, low // 2), min(2 * low, dataset.n_pool)),
+            samples=samples,
+            model=model,
+            metric=metric,
+            random_state=seed,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        told = {"samples": samples, "method": method, "seed": seed}
+        return cls(trial, run, api.fit(run, method=method), told)
+
+    def rows(self, value: FloatArray) -> IntArray:
+        """Return the candidates that have a value, best first."""
+        order = np.argsort(-value, kind="stable")
+        return order[np.isfinite(value[order])]
+
+    def aware(self, at: int, **asked: Any) -> IntArray:
+        """Pick candidates that are valued together."""
+        picks = api.select(
+            self.laws,
+            at=at,
+            redundancy="aware",
+            dataset=self.trial.dataset,
+            model=self.trial.model.estimator,
+            metric=self.trial.metric,
+            random_state=self.trial.seed,
+            **asked,
+        )
+        return np.array([self.laws.position(point) for point in picks.index], dtype=np.int64)
+
+    def draws(self, size: int, repeats: int) -> Iterator[tuple[int, IntArray, np.random.Generator]]:
+        """Yield training sets of the pool, each with a generator of its own."""
+        plan = self.trial.draws(size, repeats)
+        for repeat in range(repeats):
+            yield repeat, plan[repeat].subset, stream(self.trial.seed, 4, size, repeat)
+
+    def gains(
+        self, subset: IntArray, chosen: dict[str, IntArray]
+    ) -> Iterator[tuple[str, dict[str, float]]]:
+        """Yield by how much each choice of candidates improves the model trained on the subset."""
+        before = self.trial.score(subset)
+        outside = self.trial.dataset.n_pool
+        for name, rows in chosen.items():
+            after = self.trial.score(np.concatenate([subset, outside + rows]))
+            yield name, dict(zip(self.trial.measures, (after - before).tolist(), strict=True))
+
+
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(rows)

@@ -1,0 +1,161 @@
+r"""Removing points: does a model improve without the points that harm, and suffer without the best?
+
+All points of the pool are valued; then the lowest (or the highest) are left out, more and more of
+them, and the model is trained on the rest. Every repeat values and removes from a random part of
+the pool of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apiece import api
+from apiece._check import one_of
+from apiece._progress import reporter
+from apiece._rng import RandomState, seed_from, stream
+from apiece._typing import FloatArray
+from apiece.data import Dataset
+from apiece.errors import PlanError
+from apiece.experiments._result import Experiment
+from apiece.experiments._trial import Trial
+from apiece.valuation import knn_shapley, leave_one_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apiece.laws import Laws
+    from apiece.store import Run
+
+METHODS = ("law", "shapley", "knn-shapley", "loo", "random")
+
+
+def values_by(
+    methods: Sequence[str], dataset: Dataset, run: Run, laws: Laws, seed: int, **settings: Any
+) -> dict[str, FloatArray]:
+    """Value the pool's points by several methods, each of shape ``(n_pool,)``; unknown is nan.
+
+    ``law`` is the law at the size of the pool, ``shapley`` the Monte Carlo mean of the same
+    contributions, ``knn-shapley`` and ``loo`` (leave-one-out) need none, ``random`` is chance.
+    """
+    for name in methods:
+        one_of("method", name, METHODS)
+    ways: dict[str, Callable[[], pd.Series[Any]]] = {
+        "law": lambda: api.value(laws, kind="loo", n=dataset.n_pool)["value"],
+        "shapley": lambda: api.value(run, source="samples")["value"],
+        "knn-shapley": lambda: knn_shapley(dataset)["value"],
+        "loo": lambda: leave_one_out(dataset, random_state=seed, **settings)["value"],
+    }
+    ids = dataset.ids[: dataset.n_pool]
+    chance = stream(seed, 5).random(dataset.n_pool)
+    return {
+        name: chance if name == "random" else ways[name]().reindex(ids).to_numpy()
+        for name in methods
+    }
+
+
+def removal(
+    dataset: Dataset,
+    *,
+    remove: str = "lowest",
+    shares: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+    n: int = 1000,
+    samples: int = 100,
+    repeats: int = 10,
+    methods: Sequence[str] = METHODS,
+    model: Any = "logistic",
+    metric: Any = None,
+    method: str = api.DEFAULT_METHOD,
+    random_state: RandomState = 0,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> Experiment:
+    """Leave out the points of lowest (or highest) value, and train on the rest.
+
+    Parameters
+    ----------
+    dataset
+        Pool and validation rows, half of which are kept for testing.
+    remove
+        ``lowest`` (the model should improve) or ``highest`` (it should suffer: the gains are then
+        turned around, so that more is better for a valuation here too).
+    shares
+        Shares of the points to leave out, between 0 and 1.
+    n
+        Points of the pool in each repeat; at most all.
+    samples
+        Contributions a point.
+    repeats
+        How often, each with points of its own.
+    methods
+        Which valuations take part; see `METHODS`.
+    model, metric, method, random_state, n_jobs, progress
+        As in `addition`.
+
+    Returns
+    -------
+    Experiment
+        By ``share``; measures ``gain`` and ``accuracy`` against training on all points.
+    """
+    one_of("remove", remove, ("lowest", "highest"))
+    bad = [share for share in shares if not 0 < share < 1]
+    if bad or not shares:
+        raise PlanError(
+            f"shares={list(shares)}: expected shares of the points between 0 and 1. Pass for "
+            "example shares=(0.1, 0.2)."
+        )
+    seed = seed_from(random_state)
+    settings = {"model": model, "metric": metric}
+    sign = 1.0 if remove == "lowest" else -1.0
+    trial = Trial.of(dataset, **settings, seed=seed)
+    rows: list[dict[str, Any]] = []
+    with reporter(progress) as hears:
+        hears.start(repeats, 0)
+        for repeat in range(repeats):
+            part = part_of(trial, n, repeat)
+            run = api.collect(
+                part.dataset,
+                samples=samples,
+                random_state=seed + repeat,
+                n_jobs=n_jobs,
+                progress=False,
+                **settings,
+            )
+            laws = api.fit(run, method=method)
+            values = values_by(methods, part.dataset, run, laws, seed + repeat, **settings)
+            everyone = np.arange(part.dataset.n_pool)
+            before = part.score(everyone)
+            for name, value in values.items():
+                order = np.argsort(sign * value, kind="stable")  # nan sorts last, and stays longest
+                for share in shares:
+                    rest = np.sort(order[round(share * len(order)) :])
+                    gained = sign * (part.score(rest) - before)
+                    rows.append(
+                        {"repeat": repeat, "share": float(share), "method": name}
+                        | dict(zip(part.measures, gained.tolist(), strict=True))
+                    )
+            hears.advance(1)
+    import pandas as pd
+
+    told = {"remove": remove, "n": n, "samples": samples, "seed": seed, "method": method}
+    return Experiment("removal", pd.DataFrame(rows), "share", trial.measures, told)
+
+
+def part_of(trial: Trial, n: int, repeat: int) -> Trial:
+    """Return the trial with a random part of its pool, class by class as the pool is."""
+    data = trial.dataset
+    if n >= data.n_pool:
+        rows = np.arange(data.n_pool)
+    else:
+        rows = np.sort(trial.draws(n, repeat + 1)[repeat].subset)
+    part = replace(
+        data,
+        points_X=data.points_X[rows],
+        points_y=data.points_y[rows],
+        ids=data.ids[rows],
+        n_pool=len(rows),
+    )
+    return replace(trial, dataset=part)

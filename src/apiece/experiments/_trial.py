@@ -1,0 +1,127 @@
+"""What experiments share: rows held out for testing, training for real, and draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from apiece._rng import stream
+from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.engine import Metric, Model, choose_engine
+from apiece.errors import PlanError
+from apiece.sampling import Design, DrawnPlan, make_plan
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A dataset whose points are valued on one half of its validation rows and tested on the other.
+
+    Parameters
+    ----------
+    dataset
+        The points, with the half of the validation rows on which they are valued.
+    X_test, y_test
+        The other half.
+    model, metric
+        What is trained, and its loss.
+    seed
+        Decides everything random.
+    """
+
+    dataset: Dataset
+    X_test: FloatArray
+    y_test: AnyArray
+    model: Model
+    metric: Metric
+    seed: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, *, model: Any, metric: Any, seed: int) -> Trial:
+        """Split the validation rows in two, class by class."""
+        if dataset.n_validation < 20:
+            raise PlanError(
+                f"the validation set has {dataset.n_validation} rows: expected at least 20, half "
+                "of which test what was valued on the others. Hold out more rows."
+            )
+        engine, _ = choose_engine(dataset, model=model, metric=metric, engine="refit")
+        rng = stream(seed, 1)
+        order = rng.permutation(dataset.n_validation)
+        if dataset.is_classification:
+            order = order[np.argsort(dataset.y_val[order], kind="stable")]
+        valued, tested = np.sort(order[::2]), np.sort(order[1::2])
+        ids = dataset.ids_val
+        part = replace(
+            dataset,
+            X_val=dataset.X_val[valued],
+            y_val=dataset.y_val[valued],
+            ids_val=None if ids is None else ids[valued],
+        )
+        X_test, y_test = dataset.X_val[tested], dataset.y_val[tested]
+        return cls(part, X_test, y_test, engine.model, engine.metric, seed)
+
+    @property
+    def measures(self) -> dict[str, str]:
+        """What `score` returns, in words."""
+        measures = {"gain": f"fall of {self.metric.name} on test rows"}
+        if self.dataset.is_classification:
+            measures["accuracy"] = "rise of the share of test rows predicted rightly"
+        return measures
+
+    def score(self, rows: IntArray, y: AnyArray | None = None) -> FloatArray:
+        """Train on points and return minus the loss and, for classes, the accuracy on test rows.
+
+        Parameters
+        ----------
+        rows
+            Positions of the training points.
+        y
+            Targets of all points, if not the dataset's own.
+        """
+        data = self.dataset
+        targets = data.points_y if y is None else y
+        fitted = self.model.seeded(self.seed).fit(data.points_X[rows], targets[rows])
+        labels = np.asarray(fitted.predict(self.X_test))
+        seen = fitted.predict_proba(self.X_test) if self.metric.needs == "proba" else labels
+        scores = [-self.metric.loss(self.y_test, seen)]
+        if data.is_classification:
+            scores.append(float(np.mean(labels == self.y_test)))
+        return np.array(scores)
+
+    def draws(self, size: int, repeats: int, outside: IntArray | None = None) -> DrawnPlan:
+        """Plan training sets of a size, drawn from the pool as a run draws them."""
+        data = self.dataset
+        return make_plan(
+            Design.of((size, size), name="grid", samples=repeats),
+            n_pool=data.n_pool,
+            points=np.array([data.n_pool]) if outside is None else outside,
+            seed=int(stream(self.seed, 2, size).integers(2**31)),
+            strata=data.y if data.is_classification else None,
+            class_names=None if data.classes is None else data.classes.tolist(),
+        )
+
+
+def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
+    """Return the dataset with some random points of the pool as its candidates instead.
+
+    Raises
+    ------
+    PlanError
+        If the pool is too small to spare them.
+    """
+    if not 1 <= n < dataset.n_pool:
+        raise PlanError(
+            f"{n} points cannot leave a pool of {dataset.n_pool} to be candidates: expected 1 to "
+            f"{dataset.n_pool - 1}. Ask for fewer, or pass a dataset with candidates of its own."
+        )
+    order = stream(seed, 3).permutation(dataset.n_pool)
+    order = np.concatenate([np.sort(order[n:]), np.sort(order[:n])])
+    return replace(
+        dataset,
+        points_X=dataset.X[order],
+        points_y=dataset.y[order],
+        ids=dataset.ids[order],
+        n_pool=dataset.n_pool - n,
+    )
