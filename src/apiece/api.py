@@ -172,20 +172,25 @@ def fit(
     dataset: Dataset | None = None,
     **settings: Any,
 ) -> Laws:
-    r"""Fit one law per point, $\psi_k \approx c / k^\alpha$ with noise $\sigma^2 / k^\beta$.
+    r"""Fit one law per point: its mean contribution $\psi_k$ with noise $\sigma^2 / k^\beta$.
 
     Parameters
     ----------
     run
         A run, or a table of contributions.
     method
-        ``likelihood`` (the paper's maximum likelihood), ``log_ols`` (a line through the log of
-        the mean at each size; wants many contributions a size) or ``amortized`` (a network that
-        predicts laws from features; needs ``dataset``, or ``X`` and ``y``, and torch).
+        ``likelihood`` (the paper's maximum likelihood), ``bayes`` (a population of laws learned
+        from all points; right from ten contributions a point), ``log_ols`` (a line through the log
+        of the mean at each size; wants many contributions a size), ``amortized`` (a network that
+        predicts laws from features; needs ``dataset``, or ``X`` and ``y``, and torch), or ``auto``
+        (whichever method and family foretells the largest sizes best).
     dataset
         The dataset of the run, for methods that learn from features.
     **settings
-        Settings of the estimator, and ``on_failure="raise"`` to stop at a point without a law.
+        Settings of the estimator, such as ``family="series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$)
+        or ``family="power"`` ($\psi_k = c/k^\alpha$); ``backtest=True`` to learn how well the
+        laws foretell sizes held out (`laws.backtest()`); ``on_failure="raise"`` to stop at a
+        point without a law.
 
     Returns
     -------

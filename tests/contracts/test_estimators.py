@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiece.estimators import Amortized, Bayes, Likelihood, LogOLS
+from apiece.estimators import Amortized, Auto, Bayes, Likelihood, LogOLS
 from apiece.laws import Series
 from apiece.testing import EstimatorContract
 
@@ -53,3 +53,8 @@ class WithFeatures:
 class TestAmortized(EstimatorContract):
     def make(self):
         return WithFeatures(Amortized(epochs=40, width=8))
+
+
+class TestAuto(EstimatorContract):
+    def make(self):
+        return Auto()

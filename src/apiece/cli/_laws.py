@@ -56,9 +56,16 @@ the same options.
 @click.command(epilog=_FIT_EXAMPLES)
 @RUN
 @click.option(
-    "--method", default="likelihood", show_default=True, help="likelihood, log_ols or amortized."
+    "--method",
+    default="likelihood",
+    show_default=True,
+    help="likelihood, bayes, log_ols, amortized, or auto (chosen by a backtest).",
 )
-@click.option("--family", help="power or series, for methods that know both. Default: power.")
+@click.option(
+    "--family",
+    help="power (c / k^alpha), series (a/k + b/k^1.5 + d/k^2), or its terms, such as series24.",
+)
+@click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are foretold.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
 @click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
 @reading
@@ -67,13 +74,14 @@ def fit(
     run: Path,
     method: str,
     family: str | None,
+    backtest: bool,
     out: Path | None,
     data: Path | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Fit one law per point: its contribution at size k is about c / k^alpha."""
+    """Fit one law per point: its expected contribution at every size k."""
     from apiece import api
     from apiece.store import open_run
 
@@ -85,12 +93,15 @@ def fit(
         if options["candidates"] is not None:
             dataset = dataset.with_candidates(options["candidates"])
         settings["dataset"] = dataset
-    laws = api.fit(opened, method=method, **settings)
+    laws = api.fit(opened, method=method, backtest=backtest, **settings)
     laws.save(out or run / "laws.parquet")
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
         return
     click.echo(laws.summary())
+    if laws.has_backtest:
+        click.echo("\nbacktest: fitted on the smaller sizes, judged at the larger ones")
+        click.echo(laws.backtest().round(3).to_string(index=False))
     note(f"next: apiece show {run}, apiece value {run}, apiece select {run} --at ...", quiet=quiet)
 
 

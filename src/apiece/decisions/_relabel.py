@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from apiece._rng import RandomState, seed_from
 from apiece._typing import FloatArray, IntArray
@@ -161,4 +161,4 @@ def _positive(samples: FloatArray) -> FloatArray:
     mean = samples.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(error > 0, mean / error, np.sign(mean) * np.inf)
-    return np.asarray(student.cdf(np.nan_to_num(z, nan=0.0, posinf=np.inf, neginf=-np.inf), n - 1))
+    return np.asarray(stdtr(n - 1, np.where(np.isnan(z), 0.0, z)))

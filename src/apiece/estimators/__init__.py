@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | `log_ols` | line through log means, the paper's validation | a grid, many samples a size |
 | `likelihood` | Gaussian maximum likelihood, the paper's estimator | from some 30 samples a point |
+| `auto` | whichever foretells held-out sizes best | when you do not want to choose |
 | `bayes` | a population prior learned from all points | from a handful of samples a point |
 | `amortized` | a network from features to laws | few samples a point, features at hand, torch |
 
@@ -16,6 +17,8 @@ from apiece.estimators._amortized_network import AmortizedNetwork
 from apiece.estimators._registry import METHODS, Estimator, features_of, fit
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.amortized import Amortized
+from apiece.estimators.auto import Auto
+from apiece.estimators.backtest import Backtest, backtest
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
@@ -25,10 +28,13 @@ __all__ = [
     "Aggregate",
     "Amortized",
     "AmortizedNetwork",
+    "Auto",
+    "Backtest",
     "Bayes",
     "Estimator",
     "Likelihood",
     "LogOLS",
+    "backtest",
     "features_of",
     "fit",
     "fit_aggregate",

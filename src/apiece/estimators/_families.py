@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+import numpy.typing as npt
 
+from apiece._typing import FloatArray
 from apiece.errors import FitError
 from apiece.laws import Family, Power, Series
 
@@ -34,7 +36,7 @@ def chosen_family(family: FamilyLike) -> Power | Series:
     )
 
 
-def described(family: Family) -> Any:
+def described(family: Family) -> str:
     """Return the word that names a family: what ``chosen_family`` takes.
 
     >>> described(Series(terms=(2, 4)))
@@ -43,3 +45,11 @@ def described(family: Family) -> Any:
     if isinstance(family, Series) and family != Series():
         return "series" + "".join(str(term) for term in family.terms)
     return family.name
+
+
+def curve_at(family: Family, params: FloatArray, k: npt.ArrayLike) -> FloatArray:
+    """Evaluate law ``j`` at size ``k[j]`` alone: ``(n, p)`` and ``(n,)`` give ``(n,)``."""
+    sizes = np.asarray(k, dtype=np.float64)
+    if isinstance(family, Series):
+        return np.asarray((params * family.basis(sizes)).sum(axis=1))
+    return np.asarray(params[:, 0] * sizes ** -params[:, 1])

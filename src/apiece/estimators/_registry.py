@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import signature
 from typing import Any, Final, Literal, Protocol
 
@@ -11,6 +11,9 @@ import numpy as np
 from apiece._check import one_of, some, unknown_name
 from apiece.errors import FitError
 from apiece.estimators.amortized import Amortized
+from apiece.estimators.auto import Auto
+from apiece.estimators.backtest import CANDIDATES
+from apiece.estimators.backtest import backtest as run_backtest
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
@@ -28,6 +31,7 @@ class Estimator(Protocol):
 
 METHODS: Final[dict[str, type[Any]]] = {
     "amortized": Amortized,
+    "auto": Auto,
     "bayes": Bayes,
     "likelihood": Likelihood,
     "log_ols": LogOLS,
@@ -39,6 +43,7 @@ def fit(
     method: str = "likelihood",
     *,
     on_failure: Literal["mark", "raise"] = "mark",
+    backtest: bool = False,
     **settings: Any,
 ) -> Laws:
     """Fit one law for each point.
@@ -52,8 +57,11 @@ def fit(
     on_failure
         ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
         `FitError` if the contributions of some point do not determine its law.
+    backtest
+        Whether to add what `laws.backtest()` tells: how well this estimator, and the candidates of
+        ``auto``, foretell the largest sizes from the others.
     **settings
-        Settings of the estimator, such as ``max_steps=50`` for ``likelihood``; for methods that
+        Settings of the estimator, such as ``family="series"`` for ``likelihood``; for methods that
         learn from features also ``X``, ``y`` and ``more``, see `Amortized.fit`.
 
     Examples
@@ -71,7 +79,13 @@ def fit(
     for name in settings:
         if name not in known:
             raise unknown_name(f"setting of {method},", name, [*known, *features_of(method)])
-    laws: Laws = METHODS[method](**settings).fit(contributions, **data)
+    estimator = METHODS[method](**settings)
+    laws: Laws = estimator.fit(contributions, **data)
+    if backtest and "backtest" not in laws.diagnostics:
+        rivals = tuple(rival for rival in CANDIDATES if rival != estimator)
+        own = () if data else (estimator,)  # with features it would have seen what is held out
+        outcome = run_backtest(contributions, candidates=(*own, *rivals))
+        laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
     if on_failure == "raise":
         _stop_at_failures(laws)
     return laws

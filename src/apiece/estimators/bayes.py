@@ -26,7 +26,7 @@ from apiece.estimators._common import (
     n_samples,
     rescaled,
 )
-from apiece.estimators._families import FamilyLike, chosen_family, described
+from apiece.estimators._families import FamilyLike, chosen_family, curve_at, described
 from apiece.estimators._population import (
     Population,
     Sums,
@@ -221,7 +221,7 @@ class Bayes:
         told = np.empty(len(row))
         for start in range(0, len(row), self.block):  # one size for each law: bounded memory
             part = slice(start, start + self.block)
-            told[part] = _each(family, params[row[part]], k[part].astype(np.float64))
+            told[part] = curve_at(family, params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent[few])[row]
         z2 = ((delta - told) / unit) ** 2 * (k / k_ref) ** beta
         mean = np.bincount(row, z2) / np.bincount(row)
@@ -281,13 +281,6 @@ def _alphas(shapes: SeriesShapes | PowerShapes, own: _Prior, n: int) -> FloatArr
     """Return the decays of the shapes of power laws, shape ``(n, n_shapes)``."""
     assert isinstance(shapes, PowerShapes)
     return shapes.alpha(own.alpha, n)
-
-
-def _each(family: Family, params: FloatArray, k: FloatArray) -> FloatArray:
-    """Evaluate law ``j`` at size ``k[j]``, shape ``(n,)``."""
-    if isinstance(family, Series):
-        return np.asarray((params * family.basis(k)).sum(axis=1))
-    return np.asarray(params[:, 0] * k ** -params[:, 1])
 
 
 def _told(population: Population, beta: float, worth: float) -> dict[str, Any]:

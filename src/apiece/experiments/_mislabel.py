@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from apiece import api
 from apiece._progress import reporter
@@ -144,6 +143,8 @@ def detection(value: FloatArray, is_wrong: BoolArray) -> dict[str, float]:
     >>> detection(np.array([0.1, -0.2, 0.3, 0.4]), np.array([False, True, False, False]))
     {'auc': 1.0, 'f1': 1.0}
     """
+    from scipy.stats import rankdata
+
     known = np.where(np.isnan(value), np.nanmedian(value), value)
     rank = rankdata(-known)
     n_wrong, n_right = int(is_wrong.sum()), int((~is_wrong).sum())

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from apiece.laws._family import Family
 from apiece.laws._laws import Estimate, Laws
-from apiece.laws._normal import quantile
 from apiece.laws.power import Power
 from apiece.laws.series import Series
 from apiece.laws.status import FitStatus
+from apiece.laws.student import quantile
 
 __all__ = ["Estimate", "Family", "FitStatus", "Laws", "Power", "Series", "quantile"]

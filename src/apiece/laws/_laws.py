@@ -19,13 +19,13 @@ import numpy.typing as npt
 from apiece._check import unknown_name
 from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.errors import DataError, PlanError
+from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
 from apiece.laws._family import Family
-from apiece.laws._normal import quantile, roots, spread_of_scale, standard_error
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
+from apiece.laws.student import quantile, roots, spread_of_scale, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -303,6 +303,37 @@ class Laws:
         if self.df is not None:
             spread *= spread_of_scale(self.df, n, rng)[:, :, None]
         return self.family.from_local(local + spread, self.k_ref)
+
+    @property
+    def has_backtest(self) -> bool:
+        """Whether the laws were fitted with a backtest."""
+        return "backtest" in self.diagnostics
+
+    def backtest(self) -> pd.DataFrame:
+        """Return how well laws fitted on the smaller sizes foretold the larger ones.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each candidate and group of held-out sizes: ``method``, ``family``, ``k``,
+            ``r2`` (share of the variation of true contributions that was foretold),
+            ``correlation`` (with the noisy means held out), ``coverage`` of 90 % intervals,
+            ``n_points``.
+
+        Raises
+        ------
+        FitError
+            If the laws were fitted without one.
+        """
+        import pandas as pd
+
+        if not self.has_backtest:
+            raise FitError(
+                "these laws were not backtested: expected laws fitted with backtest=True or "
+                'method="auto", since a backtest needs the contributions. Fit again with one of '
+                "these (on the command line: apiece fit RUN --backtest)."
+            )
+        return pd.DataFrame(self.diagnostics["backtest"]["scores"])
 
     def select(self, rows: npt.ArrayLike | slice) -> Laws:
         """Return the laws of some points, by positions, mask or slice; diagnostics are left out."""

@@ -24,6 +24,7 @@ class FitStatus(StrEnum):
     EXACT = "contributions follow the law without noise"
     AT_BOUND = "alpha or beta ran into its bound"
     PREDICTED = "no contributions: predicted from its features"
+    UNDESCRIBED = "no family of laws describes its contributions at the largest sizes"
 
     @property
     def has_law(self) -> bool:

@@ -266,5 +266,5 @@ def test_fit_takes_the_dataset_of_the_run_and_no_other(blobs):
     other = apiece.Dataset.from_arrays(
         blobs.X + 1, blobs.y, X_val=blobs.X_val, y_val=blobs.y_val, kind="classification"
     )
-    with pytest.raises(DataError, match=r"fingerprint .* expected the dataset that they were"):
+    with pytest.raises(DataError, match="another dataset"):
         apiece.fit(run, method="amortized", dataset=other)

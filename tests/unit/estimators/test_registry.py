@@ -26,7 +26,7 @@ def test_every_method_fits_one_law_for_each_point_in_order(contributions, method
     laws = fit(contributions, method, **(features if features_of(method) else {}))
     assert_array_equal(laws.ids, contributions.ids)
     assert laws.has_law.all()
-    assert laws.attrs["estimator"] == method
+    assert laws.attrs.get("chosen_by", laws.attrs["estimator"]) == method
 
 
 def test_a_misspelt_method_is_offered_the_nearest(contributions):

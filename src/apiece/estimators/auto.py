@@ -1,0 +1,58 @@
+"""The estimator that chooses: whichever foretells held-out sizes best is fitted to everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from apiece.errors import FitError
+from apiece.estimators.backtest import CANDIDATES, Candidate, backtest
+from apiece.laws import FitStatus, Laws
+from apiece.records import Contributions
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Choose method and family by a backtest, then fit all contributions.
+
+    The first candidate, `Bayes` with the series law, is kept unless another is clearly better at
+    the largest sizes. Points that no candidate describes there are marked ``UNDESCRIBED``; they
+    keep their law. Where too little was collected for a backtest, the first candidate is fitted.
+
+    Parameters
+    ----------
+    candidates
+        Estimators to choose from.
+    hold_out
+        Share of the contributions that the backtest holds out.
+    """
+
+    candidates: tuple[Candidate, ...] = CANDIDATES
+    hold_out: float = 0.3
+
+    def fit(self, contributions: Contributions) -> Laws:
+        """Backtest the candidates, fit the best one.
+
+        Returns
+        -------
+        Laws
+            Those of the chosen estimator, with ``attrs["chosen_by"] = "auto"``; ``laws.backtest()``
+            tells how every candidate did.
+        """
+        try:
+            outcome = backtest(contributions, candidates=self.candidates, hold_out=self.hold_out)
+        except FitError as error:
+            if not len(contributions):
+                raise
+            laws = self.candidates[0].fit(contributions)
+            return replace(laws, attrs=laws.attrs | {"chosen_by": f"auto: {error}"})
+        laws = self.candidates[outcome.best].fit(contributions)
+        status = laws.status.copy()
+        status[outcome.undescribed & np.asarray(status == FitStatus.OK)] = FitStatus.UNDESCRIBED
+        return replace(
+            laws,
+            status=status,
+            attrs=laws.attrs | {"chosen_by": "auto"},
+            diagnostics=laws.diagnostics | {"backtest": outcome.describe()},
+        )

@@ -1,0 +1,270 @@
+r"""How well laws foretell sizes that they have not seen.
+
+The contributions at the largest sizes are held out, every candidate is fitted on the rest, and
+its curves and intervals are compared with what was held out. Held-out means are noisy themselves:
+with $\bar r_i$ the mean residual of point $i$ at a size and $N$ the mean of its noise variances,
+
+$$R^2 = 1 - \frac{\overline{\bar r_i^2} - N}{\mathrm{Var}(\bar\Delta_i) - N},$$
+
+the share of the variation of the points' true contributions that is foretold, in units of the
+loss. Intervals are compared as what they promise: the law's error and the noise of the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece.errors import FitError
+from apiece.estimators._bins import Bins
+from apiece.estimators._common import check
+from apiece.estimators._families import curve_at, described
+from apiece.estimators.bayes import Bayes
+from apiece.estimators.likelihood import Likelihood
+from apiece.laws import Laws
+from apiece.laws.student import quantile
+from apiece.records import Contributions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SIZES: Final = 3  # groups of held-out sizes
+_FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
+
+
+class Candidate(Protocol):
+    """An estimator that a backtest compares."""
+
+    def fit(self, contributions: Contributions) -> Laws:
+        """Fit one law for each point."""
+        ...
+
+
+CANDIDATES: Final[tuple[Candidate, ...]] = (
+    Bayes("series"),
+    Bayes("power"),
+    Bayes("series24"),
+    Likelihood("series24"),
+    Likelihood("power"),
+)
+
+
+class Score(NamedTuple):
+    """How one candidate did at one group of held-out sizes."""
+
+    method: str
+    family: str
+    k: float
+    r2: float
+    correlation: float
+    coverage: float
+    n_points: int
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The outcome of a backtest.
+
+    Parameters
+    ----------
+    cut
+        Candidates were fitted on sizes up to this one, and judged beyond it.
+    scores
+        One for each candidate and group of held-out sizes.
+    best
+        Which candidate foretells best, as a position.
+    undescribed
+        Points whose held-out contributions no candidate can explain, shape ``(n_points,)``.
+    """
+
+    cut: int
+    scores: list[Score]
+    best: int
+    undescribed: BoolArray
+
+    def table(self) -> pd.DataFrame:
+        """Return the scores as pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.scores)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what laws keep of a backtest in their diagnostics."""
+        return {
+            "cut": self.cut,
+            "scores": [score._asdict() for score in self.scores],
+            "undescribed": int(self.undescribed.sum()),
+        }
+
+
+def backtest(
+    contributions: Contributions,
+    *,
+    candidates: tuple[Candidate, ...] = CANDIDATES,
+    hold_out: float = 0.3,
+    level: float = 0.9,
+) -> Backtest:
+    """Fit every candidate on the smaller sizes, and judge it at the larger ones.
+
+    Parameters
+    ----------
+    contributions
+        Table of contributions.
+    candidates
+        Estimators to compare; the first is preferred unless another is clearly better.
+    hold_out
+        Share of the contributions that is held out, those at the largest sizes.
+    level
+        Coverage that the intervals promise.
+
+    Raises
+    ------
+    FitError
+        If there are too few sizes or contributions to hold any out.
+    """
+    check(contributions)
+    if not 0 < hold_out < 1:
+        raise FitError(
+            f"hold_out={hold_out} is not a share: expected a number between 0 and 1. "
+            "Pass for example hold_out=0.3."
+        )
+    cut = _cut(contributions, hold_out)
+    is_early = contributions.k <= cut
+    early, late = contributions.where(is_early), contributions.where(~is_early)
+    counts = np.bincount(early.point, minlength=early.n_points)
+    if not (counts >= 3).any():
+        raise FitError(
+            f"no point has three contributions at the {cut:,} training points and fewer that a "
+            "backtest fits on: expected some. Collect more samples."
+        )
+    judge = _Judge(late, level)
+    scores: list[Score] = []
+    errors, surprise = [], np.full(contributions.n_points, np.inf)
+    for candidate in candidates:
+        laws = candidate.fit(early)
+        rows, error, z = judge.scores(laws)
+        scores += rows
+        errors.append(error)
+        surprise = np.fmin(surprise, z)
+    is_known = np.isfinite(surprise)
+    reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
+    return Backtest(cut, scores, _pick(errors, late.task), is_known & (surprise > reach))
+
+
+def _cut(contributions: Contributions, hold_out: float) -> int:
+    """Return the largest size to fit on, so that about ``hold_out`` lies beyond it."""
+    sizes = np.unique(contributions.k)
+    if len(sizes) < 3:
+        raise FitError(
+            f"contributions at {len(sizes)} sizes cannot be backtested: expected at least 3, two "
+            "to fit on and one to foretell. Collect a range of sizes."
+        )
+    wanted = np.quantile(contributions.k, 1 - hold_out)
+    return int(sizes[np.clip(np.searchsorted(sizes, wanted, side="right") - 1, 1, len(sizes) - 2)])
+
+
+class _Judge:
+    """Held-out contributions, grouped by point and size."""
+
+    def __init__(self, late: Contributions, level: float) -> None:
+        self.late, self.level = late, level
+        self.bins = Bins.of(late.k, max_sizes=_SIZES, n_bins=_SIZES)
+        place: IntArray = np.searchsorted(self.bins.edges, late.k, side="right")
+        self.shape = (late.n_points, len(self.bins))
+        self.cell = late.point * self.shape[1] + place
+        self.n = self._sum(np.ones(len(late)))
+        self.mean = self._sum(late.delta) / np.maximum(self.n, 1)
+
+    def _sum(self, values: FloatArray) -> FloatArray:
+        flat = np.bincount(self.cell, values, minlength=self.shape[0] * self.shape[1])
+        return flat.astype(np.float64).reshape(self.shape)
+
+    def scores(self, laws: Laws) -> tuple[list[Score], FloatArray, FloatArray]:
+        """Judge laws: scores by size, squared error of each row, and surprise of each point."""
+        told = curve_at(laws.family, laws.params[self.late.point], self.late.k)
+        residual = self.late.delta - told
+        shift = self._sum(residual) / np.maximum(self.n, 1)
+        noise = laws.sigma[:, None] ** 2 * self.bins.k ** -laws.beta[:, None]
+        noise = noise / np.maximum(self.n, 1)
+        error = laws.stderr(self.bins.k)
+        is_there = (self.n > 0) & laws.has_law[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = np.abs(shift) / np.sqrt(error**2 + noise)
+        reach = quantile(self.level, laws.df)
+        inside = z <= (reach[:, None] if reach.ndim else reach)
+        rows = []
+        for j, k in enumerate(self.bins.k):
+            at = is_there[:, j]
+            known = at & np.isfinite(z[:, j])
+            rows.append(
+                Score(
+                    method=str(laws.attrs["estimator"]),
+                    family=described(laws.family),
+                    k=float(k),
+                    r2=_r2(self.mean[at, j], shift[at, j], self._noise(j)[at]),
+                    correlation=_correlation(self.mean[at, j], (self.mean - shift)[at, j]),
+                    coverage=float(inside[known, j].mean()) if known.any() else float("nan"),
+                    n_points=int(at.sum()),
+                )
+            )
+        worst = np.where(is_there & np.isfinite(z), z, -1.0).max(axis=1)
+        # A few contributions have heavier tails than the normal: judge as Student's t would.
+        return rows, residual**2, np.where(worst < 0, np.nan, _normal_score(worst, laws.df))
+
+    def _noise(self, j: int) -> FloatArray:
+        """Estimate the noise variance of each held-out mean from its spread, ``(n_points,)``."""
+        square = self._sum(self.late.delta**2) / np.maximum(self.n, 1)
+        n = self.n[:, j]
+        spread = np.maximum(square[:, j] - self.mean[:, j] ** 2, 0.0)
+        return np.where(n > 1, spread / np.maximum(n - 1, 1), np.nan)
+
+
+def _r2(seen: FloatArray, shift: FloatArray, noise: FloatArray) -> float:
+    """Share of the variation of true means that is foretold; nan where noise drowns it."""
+    known = np.isfinite(noise) & np.isfinite(shift)
+    if known.sum() < 3:
+        return float("nan")
+    level = float(noise[known].mean())
+    signal = float(seen[known].var()) - level
+    if signal <= 0:
+        return float("nan")
+    return min(1.0, 1 - (float((shift[known] ** 2).mean()) - level) / signal)
+
+
+def _correlation(seen: FloatArray, told: FloatArray) -> float:
+    """Pearson correlation across points; nan where either does not vary."""
+    known = np.isfinite(told)
+    if known.sum() < 3 or not seen[known].std() or not told[known].std():
+        return float("nan")
+    return float(np.corrcoef(seen[known], told[known])[0, 1])
+
+
+def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
+    """Return the normal deviate that is as rare as Student's ``z`` with ``df`` degrees."""
+    if df is None:
+        return z
+    from scipy.special import ndtri_exp, stdtr
+
+    is_finite = np.isfinite(df)
+    tail = stdtr(np.where(is_finite, df, 1.0), -np.maximum(z, 0.0))
+    score = -ndtri_exp(np.log(np.maximum(tail, 1e-300)))
+    return np.where(is_finite, score, z)
+
+
+def _pick(errors: list[FloatArray], task: IntArray) -> int:
+    """Return the candidate of least squared error, the first unless another is clearly better.
+
+    Clearly: by more than one standard error of the difference, over tasks, since contributions of
+    one task share their noise.
+    """
+    _, place = np.unique(task, return_inverse=True)
+    best = 0
+    for j in range(1, len(errors)):
+        gain = np.bincount(place, np.nan_to_num(errors[best] - errors[j]))
+        spread = float(gain.std() * np.sqrt(len(gain)))
+        if float(gain.sum()) > spread:
+            best = j
+    return best

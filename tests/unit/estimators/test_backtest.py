@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from apiece import synthetic
+from apiece.errors import FitError
+from apiece.estimators import Auto, Bayes, Likelihood, backtest, fit
+from apiece.laws import FitStatus, Laws, Series
+from apiece.records import Contributions
+
+
+@pytest.fixture(scope="module")
+def turning():
+    """Points that help small training sets and hurt large ones, with little noise."""
+    rng = np.random.default_rng(0)
+    n = 100
+    params = np.stack([-0.1 * rng.uniform(0.5, 2, n), rng.uniform(20, 40, n)], axis=1)
+    truth = Laws.from_arrays(family=Series((2, 4)), params=params, sigma=0.02, beta=2.0)
+    return synthetic.sample(truth, samples=80, random_state=1)
+
+
+def test_a_power_law_foretells_turning_points_worse_than_a_series(turning):
+    outcome = backtest(
+        turning, candidates=(Likelihood("power"), Likelihood("series24"), Bayes("series"))
+    )
+    table = outcome.table().groupby(["method", "family"])["r2"].min()
+    assert table["likelihood", "series24"] > 0.9
+    assert table["likelihood", "power"] < 0.8
+    assert outcome.best in (1, 2)
+
+
+def test_auto_fits_the_family_that_foretells_best(turning):
+    laws = Auto(candidates=(Likelihood("power"), Likelihood("series24"))).fit(turning)
+    assert laws.family == Series((2, 4))
+    assert laws.attrs["chosen_by"] == "auto"
+    assert laws.attrs["estimator"] == "likelihood"
+
+
+def test_intervals_cover_what_is_held_out_as_often_as_they_say():
+    truth = synthetic.random_laws(400, family="series", random_state=2)
+    table = backtest(
+        synthetic.sample(truth, samples=60, random_state=3),
+        candidates=(Bayes(), Likelihood("series")),
+    ).table()
+    # 400 points at each size: a standard error of 0.015, and the noise law's own error.
+    assert table["coverage"].between(0.84, 0.95).all()
+
+
+def test_a_point_that_no_family_describes_is_flagged_and_keeps_its_law():
+    truth = synthetic.random_laws(50, random_state=4)
+    table = synthetic.sample(truth, samples=100, random_state=5)
+    odd = (table.point == 7) & (table.k > 600)
+    jump = 100 * truth.sigma[7] * 600.0 ** (-truth.beta[7] / 2)
+    broken = Contributions.from_arrays(
+        task=table.task, k=table.k, point=table.point, delta=table.delta + jump * odd
+    )
+    laws = fit(broken, method="auto")
+    flagged = np.flatnonzero(laws.status == FitStatus.UNDESCRIBED)
+    assert flagged.tolist() == [7]
+    assert np.isfinite(laws.mean(500)[7])
+
+
+def test_no_point_is_flagged_when_all_follow_the_law():
+    truth = synthetic.random_laws(300, random_state=6)
+    outcome = backtest(synthetic.sample(truth, samples=50, random_state=7))
+    assert not outcome.undescribed.any()
+
+
+def test_laws_remember_their_backtest_through_a_file(turning, tmp_path):
+    laws = fit(turning, method="bayes", backtest=True)
+    laws.save(tmp_path / "laws.parquet")
+    table = Laws.load(tmp_path / "laws.parquet").backtest()
+    assert {"method", "family", "k", "r2", "correlation", "coverage"} <= set(table.columns)
+    assert (table["k"] > 600).all()
+
+
+def test_laws_without_a_backtest_say_how_to_get_one(turning):
+    with pytest.raises(FitError, match="fitted with backtest=True"):
+        fit(turning, method="bayes").backtest()
+
+
+def test_too_few_sizes_are_refused_and_auto_fits_anyway():
+    table = Contributions.from_arrays(
+        point=[0] * 6, k=[10, 10, 10, 20, 20, 20], delta=[1.0, 2.0, 1.5, 0.5, 1.0, 0.7]
+    )
+    with pytest.raises(FitError, match="at 2 sizes cannot be backtested"):
+        backtest(table)
+    laws = Auto().fit(table)
+    assert laws.has_law.all()
+    assert laws.attrs["chosen_by"].startswith("auto: contributions at 2 sizes")
+
+
+def test_a_share_beyond_one_is_refused(turning):
+    with pytest.raises(FitError, match=r"hold_out=1\.5 is not a share"):
+        backtest(turning, hold_out=1.5)
