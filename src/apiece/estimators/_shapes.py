@@ -33,13 +33,18 @@ class Shapes(Protocol):
         ...
 
     @property
+    def sizes(self) -> FloatArray:
+        """Factors on the population's covariance, each of which every shape comes with."""
+        ...
+
+    @property
     def prior(self) -> FloatArray:
         """Covariance of ``u`` before data, up to its scale, shape ``(p, p)``."""
         ...
 
     @property
     def masses(self) -> FloatArray:
-        """Share of each shape before data, shape ``(n_shapes,)``."""
+        """Share of each shape and size before data, shape ``(n_shapes * n_sizes,)``."""
         ...
 
     def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
@@ -49,7 +54,11 @@ class Shapes(Protocol):
 
 @dataclass(frozen=True)
 class SeriesShapes:
-    """The series law: one shape, whose columns are the terms."""
+    """The series law: one shape, whose columns are the terms.
+
+    Some points have much more signal for their noise than others: the covariance of the
+    coefficients comes in five sizes, whose shares are learned.
+    """
 
     family: Series
 
@@ -59,9 +68,14 @@ class SeriesShapes:
         return 1
 
     @property
+    def sizes(self) -> FloatArray:
+        """From a sixteenth to sixteen times the typical."""
+        return np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
+
+    @property
     def masses(self) -> FloatArray:
-        """The one shape has all the mass."""
-        return np.ones(1)
+        """Most points are typical."""
+        return np.array([0.02, 0.08, 0.8, 0.08, 0.02])
 
     @property
     def prior(self) -> FloatArray:
@@ -92,6 +106,11 @@ class PowerShapes:
     def n_shapes(self) -> int:
         """As many as the grid has values."""
         return len(_GRID)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """One: the spread of alpha already gives the height heavy tails."""
+        return np.ones(1)
 
     @property
     def masses(self) -> FloatArray:

@@ -30,17 +30,18 @@ from apiece.estimators._families import FamilyLike, chosen_family, curve_at, des
 from apiece.estimators._population import (
     Population,
     Sums,
+    first,
     information,
     learn,
     noise_decay,
 )
-from apiece.estimators._shapes import PowerShapes, SeriesShapes, centres, shapes_of
-from apiece.laws import Family, FitStatus, Laws, Power, Series
+from apiece.estimators._shapes import PowerShapes, centres, shapes_of
+from apiece.laws import Family, FitStatus, Laws, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Contributions, Moments
 
-_LEARNERS: Final = 20_000  # points that the population is learned from, at most
+_LEARNERS: Final = 5_000  # points that the population is learned from, at most
 _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 
 
@@ -58,12 +59,12 @@ class _Prior(NamedTuple):
 class Bayes:
     r"""Posterior laws under a population prior that is learned from all points.
 
-    For the series family the coefficients have a full population covariance; for the power family
-    $\alpha$ has population masses on a grid, and the height is normal given $\alpha$. Each point
-    has a unit of its own, which multiplies signal and noise, with a heavy-tailed population.
-    ``beta`` is common to all points. The posterior mean is the same linear weighting of
-    contributions for every point (given $\alpha$), so it needs no tuning to be at least as good as
-    their plain average.
+    For the series family the coefficients have a full population covariance, in five sizes; for
+    the power family $\alpha$ has population masses on a grid, and the height is normal given
+    $\alpha$. Each point has a unit of its own, which multiplies signal and noise, with a
+    heavy-tailed population.
+    ``beta`` is common to all points. Given $\alpha$ or the size, the posterior mean is the same
+    linear weighting of contributions for every point, of which their plain average is one.
 
     Posteriors are Student's t with ``df`` degrees of freedom: those of the population of units
     plus the number of contributions.
@@ -108,8 +109,7 @@ class Bayes:
                 contributions, moments, exponent, usable, shapes, prior, k_ref
             )
         else:
-            population = Population(0.1 * shapes.prior, shapes.masses, 1.0, 0.0)
-            beta, worth = 2.0, 1.0
+            population, beta, worth = first(shapes), 2.0, 1.0
 
         step = max(1, self.block // max(1, moments.k.shape[1]))
         parts = []
@@ -186,9 +186,8 @@ class Bayes:
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
         def learned(worth: float, start: Population | None) -> Population:
-            n_effective = min(float(len(few)), worth * many)
             return learn(
-                sums, shapes, log_scale, n_effective=n_effective, start=start, centre=own.u
+                sums, shapes, log_scale, n_effective=worth * many, start=start, centre=own.u
             )
 
         population = learned(_GUESS, None)
@@ -257,30 +256,25 @@ def _posterior(
     unit = np.ldexp(np.sqrt((post.weight * squared).sum(axis=1)), exponent)
     mean = post.mean + shift[:, None, :]
     cov = squared[..., None, None] * post.cov
+    if isinstance(shapes, PowerShapes):
+        alpha = shapes.alpha(own.alpha, len(raw))
+        mean = np.concatenate([mean, alpha[..., None]], axis=-1)
+        cov = np.pad(cov, [(0, 0), (0, 0), (0, 1), (0, 1)])
+    local = np.einsum("nc,ncp->np", post.weight, mean)
+    away = mean - local[:, None, :]
+    spread = np.einsum("nc,ncpq->npq", post.weight, cov)
+    spread += np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
+
     scale = np.ldexp(1.0, exponent)[:, None]
     if isinstance(family, Series):
         lift = scale * k_ref ** (np.asarray(family.terms) / 2)
-        params = mean[:, 0] * lift
-        with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
-            cov = cov[:, 0] * lift[:, :, None] * lift[:, None, :]
     else:
-        local = np.stack([mean[..., 0], _alphas(shapes, own, len(raw))], axis=-1)
-        centre = np.einsum("nc,ncp->np", post.weight, local)
-        away = local - centre[:, None, :]
-        spread = np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
-        spread[:, 0, 0] += (post.weight * cov[..., 0, 0]).sum(axis=1)
         lift = np.concatenate([scale, np.ones_like(scale)], axis=1)
-        params = Power().from_local(centre * lift, k_ref)
-        with np.errstate(over="ignore", invalid="ignore"):
-            cov = spread * lift[:, :, None] * lift[:, None, :]
+    params = family.from_local(local * lift, k_ref)
+    with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
+        cov = spread * lift[:, :, None] * lift[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     return params, cov, unit
-
-
-def _alphas(shapes: SeriesShapes | PowerShapes, own: _Prior, n: int) -> FloatArray:
-    """Return the decays of the shapes of power laws, shape ``(n, n_shapes)``."""
-    assert isinstance(shapes, PowerShapes)
-    return shapes.alpha(own.alpha, n)
 
 
 def _told(population: Population, beta: float, worth: float) -> dict[str, Any]:

@@ -30,15 +30,18 @@ def test_the_posterior_is_that_of_a_normal_prior_and_normal_noise():
     table = Contributions.from_arrays(point=np.zeros(8, int), k=k, delta=y)
     k_ref, beta, s = 300.0, 2.0, np.diag([0.5, 0.2, 0.1])
     shapes = SeriesShapes(Series())
+    sizes = shapes.sizes
     sums = Sums.of(table.moments(), shapes, k_ref, beta)
-    post = Population(s, np.ones(1), 3.0, 0.0).posterior(sums, np.zeros(1))
+    post = Population(s, sizes, np.ones(5) / 5, 3.0, 0.0).posterior(sums, np.zeros(1))
     # The same from the covariance of the contributions: E[u | y] = S B' V^-1 y.
     basis = shapes.basis(k[None, :] / k_ref, 0, None)[0]
-    v = basis @ s @ basis.T + np.diag((k / k_ref) ** -beta)
-    assert_allclose(post.mean[0, 0], s @ basis.T @ np.linalg.solve(v, y), rtol=1e-9)
-    assert_allclose(post.q[0, 0], y @ np.linalg.solve(v, y), rtol=1e-9)
-    cov = s - s @ basis.T @ np.linalg.solve(v, basis @ s)
-    assert_allclose(post.cov[0, 0], cov, rtol=1e-7, atol=1e-12)
+    for j, size in enumerate(sizes):
+        big = size * s
+        v = basis @ big @ basis.T + np.diag((k / k_ref) ** -beta)
+        assert_allclose(post.mean[0, j], big @ basis.T @ np.linalg.solve(v, y), rtol=1e-8)
+        assert_allclose(post.q[0, j], y @ np.linalg.solve(v, y), rtol=1e-8)
+        cov = big - big @ basis.T @ np.linalg.solve(v, basis @ big)
+        assert_allclose(post.cov[0, j], cov, rtol=1e-6, atol=1e-12)
 
 
 def test_the_spread_of_units_is_recovered():

@@ -1,0 +1,386 @@
+"""Estimators: how fast, how robust, how accurate, how calibrated, and how far they reach.
+
+    python benchmarks/estimators.py speed                       # against 1,000 Adam steps a point
+    python benchmarks/estimators.py robustness [--points N]     # random inputs of every kind
+    python benchmarks/estimators.py calibration                 # coverage on synthetic truth
+    python benchmarks/estimators.py scale                       # 100,000 points: time and memory
+    python benchmarks/estimators.py collect --data DIR --runs DIR [--only higgs]
+    python benchmarks/estimators.py accuracy --runs DIR         # against Monte Carlo truth
+    python benchmarks/estimators.py extrapolation --runs DIR    # beyond the fitted sizes
+
+``collect`` values 500 points of each dataset with logistic regression: runs of 5,000 shared
+training sets of 100 to 1,000 points, and some of 2,500 and 5,000. It resumes where it was stopped.
+DIR of ``--data`` holds adult.npz, higgs.npz, imdb.npz and magic.npz, each with X and y.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import apiece
+from apiece import synthetic, valuation
+from apiece.estimators import Auto, Bayes, Likelihood
+from apiece.laws import Laws
+from apiece.records import Contributions
+
+DATASETS = ("magic", "higgs", "imdb", "adult")
+METRICS = ("log_loss", "softmax_of_proba")
+N_POOL, N_VALIDATION, N_POINTS = 10_000, 1_000, 500
+FAR = {2500: 200, 5000: 120}  # sizes beyond the fitted ones, and training sets there
+INSIDE = (100, 1000)
+
+
+# Runs ------------------------------------------------------------------------------------------
+
+
+def dataset(name: str, folder: Path) -> apiece.Dataset:
+    with np.load(folder / f"{name}.npz") as arrays:
+        X, y = arrays["X"].astype(np.float64), arrays["y"]
+    pool, rest = slice(N_POOL), slice(N_POOL, N_POOL + N_VALIDATION)
+    return apiece.Dataset.from_arrays(
+        X[pool], y[pool], X_val=X[rest], y_val=y[rest], standardize=True, kind="classification"
+    )
+
+
+def collect(options: argparse.Namespace) -> None:
+    for name in DATASETS:
+        for metric in METRICS:
+            if options.only not in f"{name}-{metric}":
+                continue
+            data = dataset(name, options.data)
+            common: dict[str, Any] = {"points": range(N_POINTS), "metric": metric}
+            to = options.runs / f"{name}-{metric}"
+            apiece.collect(data, sizes=INSIDE, samples=5000, random_state=0, to=to, **common)
+            for k, samples in FAR.items():
+                to = options.runs / f"{name}-{metric}-far{k}"
+                apiece.collect(data, sizes=[k], samples=samples, random_state=1, to=to, **common)
+
+
+def matrix(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Contributions as points x tasks (nan inside D), and the size of each task."""
+    table = apiece.open(folder).contributions()
+    tasks, place = np.unique(table.task, return_inverse=True)
+    delta = np.full((table.n_points, len(tasks)), np.nan)
+    delta[table.point, place] = table.delta
+    k = np.empty(len(tasks))
+    k[place] = table.k
+    return delta, k
+
+
+def drawn(
+    delta: np.ndarray, k: np.ndarray, design: str, samples: int, n_draws: int
+) -> Iterator[tuple[Contributions, np.ndarray]]:
+    """Draw ``samples`` contributions a point, and the truth from all others."""
+    rng = np.random.default_rng(0)
+    n, n_tasks = delta.shape
+    rows = np.arange(n)[:, None]
+    for _ in range(n_draws):
+        if design == "shared":
+            task = np.tile(rng.permutation(n_tasks)[:samples], (n, 1))
+        else:
+            task = rng.integers(0, n_tasks, (n, samples))
+        while (missing := np.isnan(delta[rows, task])).any():
+            task[missing] = rng.integers(0, n_tasks, missing.sum())
+        chosen = delta[rows, task]
+        left = (~np.isnan(delta)).sum(axis=1) - samples
+        truth = (np.nansum(delta, axis=1) - chosen.sum(axis=1)) / left
+        # One D per point: a task drawn for two points counts as two.
+        name = task if design == "shared" else task * n + rows
+        yield (
+            Contributions.from_arrays(
+                point=np.repeat(np.arange(n), samples),
+                k=k[task].ravel(),
+                delta=chosen.ravel(),
+                task=name.ravel(),
+            ),
+            truth,
+        )
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1])
+
+
+def r2(told: np.ndarray, truth: np.ndarray) -> float:
+    return 1 - float(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+
+
+# Accuracy --------------------------------------------------------------------------------------
+
+
+def runs_in(folder: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    for name in DATASETS:
+        for metric in METRICS:
+            if (folder / f"{name}-{metric}" / "manifest.json").exists():
+                delta, k = matrix(folder / f"{name}-{metric}")
+                if delta.shape[1] >= 1000:
+                    yield f"{name}-{metric}", delta, k
+
+
+def accuracy(options: argparse.Namespace) -> None:
+    """Distributional Shapley over 100..1000 from few samples, against Monte Carlo truth."""
+    methods = {
+        "likelihood": Likelihood(),
+        "bayes power": Bayes("power"),
+        "bayes series": Bayes("series"),
+    }
+    print(
+        "| data | tasks of truth | design | samples | Monte Carlo | " + " | ".join(methods), end=""
+    )
+    print(" | Spearman: MC, bayes series | R²: MC, bayes series | worst draw | 90 % cover |")
+    print("|" + " --- |" * (9 + len(methods)))
+    for name, delta, k in runs_in(options.runs):
+        for design in ("one D per point", "shared"):
+            for samples in (10, 50):
+                rows: dict[str, list[float]] = {}
+                for table, truth in drawn(delta, k, design, samples, options.draws):
+                    plain = np.bincount(table.point, table.delta) / samples
+                    told = {"Monte Carlo": plain}
+                    for word, estimator in methods.items():
+                        found = valuation.value(estimator.fit(table), sizes=INSIDE)
+                        told[word] = found["value"].to_numpy()
+                    inside = (found["low"] <= truth) & (truth <= found["high"])
+                    for word, values in told.items():
+                        rows.setdefault(word, []).append(float(np.corrcoef(values, truth)[0, 1]))
+                    for word in ("Monte Carlo", "bayes series"):
+                        rows.setdefault(f"s {word}", []).append(spearman(told[word], truth))
+                        rows.setdefault(f"r {word}", []).append(r2(told[word], truth))
+                    rows.setdefault("cover", []).append(float(inside.mean()))
+                mean = {word: float(np.mean(values)) for word, values in rows.items()}
+                worst = np.subtract(rows["bayes series"], rows["Monte Carlo"]).min()
+                cells = [
+                    f"{mean[word]:.3f} ± {np.std(rows[word]):.3f}"
+                    for word in ("Monte Carlo", *methods)
+                ]
+                pairs = [
+                    f"{mean[f'{letter} Monte Carlo']:.3f}, {mean[f'{letter} bayes series']:.3f}"
+                    for letter in "sr"
+                ]
+                print(
+                    f"| {name} | {delta.shape[1]:,} | {design} | {samples} | "
+                    f"{' | '.join(cells + pairs)} | {worst:+.3f} | {mean['cover']:.2f} |",
+                    flush=True,
+                )
+
+
+def extrapolation(options: argparse.Namespace) -> None:
+    """Fitted on 100..1000 with 200 samples a point, tested beyond."""
+    methods = {
+        "likelihood power": Likelihood(),
+        "likelihood series24": Likelihood("series24"),
+        "bayes power": Bayes("power"),
+        "bayes series24": Bayes("series24"),
+        "bayes series": Bayes("series"),
+        "auto": Auto(),
+    }
+    print("| data | samples | k | R² of truth's halves | " + " | ".join(methods) + " |")
+    print("|" + " --- |" * (4 + len(methods)))
+    for name, delta, k in runs_in(options.runs):
+        for samples in (50, 500):
+            table, _ = next(drawn(delta, k, "shared", samples, 1))
+            laws = {word: estimator.fit(table) for word, estimator in methods.items()}
+            for far in FAR:
+                folder = options.runs / f"{name}-far{far}"
+                if not (folder / "manifest.json").exists():
+                    continue
+                late, _ = matrix(folder)
+                if late.shape[1] < 30:
+                    continue
+                truth = np.nanmean(late, axis=1)
+                # Noise of the truth itself caps R²: what half of the tasks says of the other half.
+                halves = np.nanmean(late[:, ::2], axis=1) - np.nanmean(late[:, 1::2], axis=1)
+                noise = float((halves**2).mean() / 4)
+                cap = 1 - noise / float(truth.var())
+                cells = [
+                    f"{r2(told, truth):.2f} / {np.corrcoef(told, truth)[0, 1]:.2f}"
+                    for told in (found.mean(far) for found in laws.values())
+                ]
+                print(
+                    f"| {name} | {samples} | {far} | {cap:.2f} | {' | '.join(cells)} |", flush=True
+                )
+            chosen = laws["auto"]
+            print(
+                f"<!-- {name} {samples}: auto chose {chosen.attrs['estimator']} "
+                f"{chosen.attrs['settings']['family']} -->"
+            )
+
+
+# Synthetic -------------------------------------------------------------------------------------
+
+
+def calibration(options: argparse.Namespace) -> None:
+    """Coverage of 90 % intervals for psi_k on synthetic truth."""
+    sizes = [100, 316, 1000, 2500, 10_000]
+    print("| truth | estimator | samples | " + " | ".join(f"k = {k:,}" for k in sizes) + " |")
+    print("|" + " --- |" * (3 + len(sizes)))
+    for family in ("series", "power"):
+        for estimator in (Likelihood(family), Bayes(family)):
+            for samples in (10, 50, 200):
+                inside = []
+                for seed in range(3):
+                    truth = synthetic.random_laws(1000, family=family, random_state=seed)
+                    table = synthetic.sample(truth, samples=samples, random_state=100 + seed)
+                    low, high = estimator.fit(table).interval(sizes)
+                    psi = truth.mean(sizes)
+                    inside.append(((low <= psi) & (psi <= high)).mean(axis=0))
+                word = type(estimator).__name__.lower()
+                cells = " | ".join(f"{share:.3f}" for share in np.mean(inside, axis=0))
+                print(f"| {family} | {word} | {samples} | {cells} |", flush=True)
+
+
+def robustness(options: argparse.Namespace) -> None:
+    """Random inputs of every kind; a failure is an exception, a warning, or a law that is nan."""
+    rng = np.random.default_rng(0)
+    failures = {"likelihood": 0, "likelihood series": 0, "bayes": 0, "bayes power": 0}
+    estimators = (Likelihood(), Likelihood("series"), Bayes(), Bayes("power"))
+    n_points = 0
+    np.seterr(all="raise", under="ignore")
+    while n_points < options.points:
+        table = nasty(rng, 500)
+        n_points += table.n_points
+        for word, estimator in zip(failures, estimators, strict=True):
+            try:
+                laws = estimator.fit(table)
+            except Exception as error:
+                print(f"{word}: {error!r}")
+                failures[word] += table.n_points
+                continue
+            is_bad = ~np.isfinite(laws.params).all(axis=1) & (laws.n_samples >= 3)
+            failures[word] += int(is_bad.sum())
+    for word, count in failures.items():
+        print(f"{word}: {count} failures of {n_points:,} points")
+
+
+def nasty(rng: np.random.Generator, n: int) -> Contributions:
+    points, sizes, deltas = [], [], []
+    for point in range(n):
+        m = int(np.exp(rng.uniform(np.log(3), np.log(1000 if point % 50 == 0 else 60))))
+        k = rng.integers(1, 10 ** rng.integers(1, 5), m, endpoint=True)
+        noise = rng.standard_normal(m)
+        kind = rng.integers(0, 8)
+        if kind == 0:
+            delta = np.full(m, noise[0])
+        elif kind == 1:
+            delta = np.zeros(m)
+        elif kind == 2:
+            k[:] = k[0]
+            delta = noise
+        elif kind == 3:
+            delta = np.where(rng.random(m) < 0.1, 1e6 * noise, noise)
+        elif kind == 4:
+            delta = k ** -rng.uniform(0, 4)
+        elif kind == 5:
+            delta = np.where(rng.random(m) < 0.8, 0.0, noise)
+        elif kind == 6:
+            delta = k**-1.2 + 1e-12 * noise
+        else:
+            delta = noise * k ** rng.uniform(-3, 1)
+        points += [point] * m
+        sizes += k.tolist()
+        deltas += (delta * 10.0 ** rng.uniform(-100, 100)).tolist()
+    return Contributions.from_arrays(point=points, k=sizes, delta=deltas)
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Likelihood against 1,000 Adam steps for one point after another, in one run."""
+    print("| sizes | samples | Adam, s a point | likelihood, s a point | ratio | same or better |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for design, n_points in (("uniform", 500), ("grid", 20_000)):
+        truth = synthetic.random_laws(n_points, random_state=0)
+        table = synthetic.sample(truth, samples=1000, design=design, random_state=1, shared=False)
+        fast = min(_seconds(lambda t=table: Likelihood().fit(t)) for _ in range(3)) / n_points
+        laws = Likelihood().fit(table)
+        rows = [np.flatnonzero(table.point == point) for point in range(options.adam)]
+        started = time.perf_counter()
+        slow = [adam(table.k[row], table.delta[row]) for row in rows]
+        loop = (time.perf_counter() - started) / options.adam
+        ours = [_objective(table.k[row], table.delta[row], laws, j) for j, row in enumerate(rows)]
+        better = np.mean([mine <= theirs + 1e-6 for mine, theirs in zip(ours, slow, strict=True)])
+        count = len(np.unique(table.k))
+        print(f"| {count} | 1,000 | {loop:.3f} | {fast:.2e} | {loop / fast:,.0f} | {better:.0%} |")
+
+
+def _seconds(work: Any) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def adam(k: np.ndarray, delta: np.ndarray) -> float:
+    """1,000 Adam steps on (log alpha, log beta), c and sigma profiled out; the lowest objective."""
+    import torch
+
+    torch.set_num_threads(1)
+    log_k = torch.log(torch.tensor(k, dtype=torch.float64))
+    y = torch.tensor(delta / np.abs(delta).max(), dtype=torch.float64)
+    theta = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([theta], lr=0.05)
+    best = np.inf
+    for _ in range(1000):
+        optimiser.zero_grad()
+        alpha, beta = torch.exp(torch.clamp(theta, max=2.0))
+        weight = torch.exp(beta * (log_k - log_k.mean()))
+        curve = torch.exp(-alpha * (log_k - log_k.mean()))
+        height = (weight * curve * y).sum() / (weight * curve**2).sum()
+        q = (weight * (y - height * curve) ** 2).mean()
+        loss = 0.5 * torch.log(q) - 0.5 * beta * (log_k - log_k.mean()).mean()
+        loss.backward()
+        optimiser.step()
+        best = min(best, float(loss.detach()))
+    return best
+
+
+def _objective(k: np.ndarray, delta: np.ndarray, laws: Laws, j: int) -> float:
+    """The same objective at our estimate."""
+    log_k, y = np.log(k), delta / np.abs(delta).max()
+    weight = np.exp(laws.beta[j] * (log_k - log_k.mean()))
+    curve = np.exp(-laws.alpha[j] * (log_k - log_k.mean()))
+    height = (weight * curve * y).sum() / (weight * curve**2).sum()
+    return float(0.5 * np.log((weight * (y - height * curve) ** 2).mean()))
+
+
+def scale(options: argparse.Namespace) -> None:
+    """100,000 points: seconds and peak memory of one call."""
+    cases = [("bayes", Bayes(), 20), ("bayes power", Bayes("power"), 20)]
+    cases += [("likelihood", Likelihood(), 100), ("likelihood series", Likelihood("series"), 20)]
+    for word, estimator, samples in cases:
+        if options.only and options.only != word:
+            continue
+        truth = synthetic.random_laws(100_000, random_state=0)
+        table = synthetic.sample(truth, samples=samples, random_state=1)
+        seconds = _seconds(lambda e=estimator, t=table: e.fit(t))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(f"{word}: 100,000 points x {samples} samples, {seconds:.1f} s, peak {peak:.2f} GB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "what",
+        choices=[
+            "speed", "robustness", "calibration", "scale", "collect", "accuracy", "extrapolation"
+        ],
+    )  # fmt: skip
+    parser.add_argument("--data", type=Path, help="folder with the .npz files")
+    parser.add_argument("--runs", type=Path, help="folder of the runs with the truth")
+    parser.add_argument("--only", default="", help="part of a run's name, or one case of scale")
+    parser.add_argument("--points", type=int, default=100_000, help="for robustness")
+    parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
+    parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
+    options = parser.parse_args()
+    if options.what in ("accuracy", "extrapolation", "collect") and options.runs is None:
+        parser.error(f"{options.what} needs --runs DIR")
+    if options.what == "collect" and options.data is None:
+        parser.error("collect needs --data DIR")
+    globals()[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
