@@ -169,18 +169,8 @@ def test_select_by_quota_cost_and_redundancy(workplace):
     said = json.loads(run(*words, "--costs", workplace / "prices.csv", "--budget", "30").stdout)
     assert 0 < sum(row["cost"] for row in said) <= 30
     reading = ("--data", workplace / "people.csv", "--target", "label", "--ids", "name")
-    aware = run(
-        *words,
-        "--take",
-        "3",
-        "--redundancy",
-        "aware",
-        *reading,
-        "--validation",
-        "30",
-        "--draws",
-        "3",
-    )
+    words = (*words, "--take", "3", "--redundancy", "aware")
+    aware = run(*words, *reading, "--validation", "30", "--draws", "3")
     said = json.loads(aware.stdout)
     assert len({row["point"] for row in said}) == 3
     assert {"value", "alone", "low", "high"} <= set(said[0])

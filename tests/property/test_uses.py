@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
-from apiece.errors import ApieceError, ApieceWarning
+from apiece.errors import ApieceWarning, FitError
 from apiece.selection import select
 from apiece.valuation import KINDS, agreement, size_weights, value, value_samples
 
@@ -41,7 +41,10 @@ def test_weights_of_every_kind_are_a_distribution_over_sizes(kind, n, a, b):
 @settings(max_examples=30)
 @given(table=strategies.contributions(), scale=st.floats(1e-3, 1e3), kind=GAMES)
 def test_scaling_the_utility_scales_values_and_errors(table, scale, kind):
-    plain = value_samples(table, kind=kind, n=int(table.k.max()) + 1)
+    try:
+        plain = value_samples(table, kind=kind, n=int(table.k.max()) + 1)
+    except FitError:
+        return  # no weight where anything was sampled
     scaled = value_samples(table.scaled(scale), kind=kind, n=int(table.k.max()) + 1)
     assert_allclose(scaled["value"], scale * plain["value"], rtol=1e-9, atol=1e-12 * scale)
     assert_allclose(scaled["stderr"], scale * plain["stderr"], rtol=1e-6, atol=1e-9 * scale)
@@ -52,7 +55,7 @@ def test_scaling_the_utility_scales_values_and_errors(table, scale, kind):
 def test_values_from_any_samples_lie_within_the_samples(table, kind):
     try:
         values = value_samples(table, kind=kind, n=int(table.k.max()) + 1)
-    except ApieceError:
+    except FitError:
         return  # no weight where anything was sampled
     for point, row in enumerate(values.itertuples()):
         own = table.delta[table.point == point]

@@ -17,7 +17,6 @@ import numpy as np
 from apiece._rng import RandomState
 from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engine import resolve_model
 from apiece.errors import DataError
 from apiece.laws import Laws
 from apiece.valuation import agreement
@@ -47,6 +46,8 @@ def boundary(dataset: Dataset, *, model: Any = "logistic") -> pd.DataFrame:
         positive on the side of the point's own label.
     """
     import pandas as pd
+
+    from apiece.engine import resolve_model
 
     if not dataset.is_classification:
         raise DataError(

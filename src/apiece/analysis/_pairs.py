@@ -55,11 +55,12 @@ def cross(laws: Laws, one: FloatArray, two: FloatArray) -> FloatArray:
     step = max(1, _ENTRIES // len(k))
     for start in range(0, len(one), step):
         part = slice(start, start + step)
-        gap = laws.family.mean(one[part], k) - laws.family.mean(two[part], k)
-        left, right = gap[:, :-1], gap[:, 1:]
-        with np.errstate(invalid="ignore", over="ignore"):
-            changes = ((left > 0) & (right <= 0)) | ((left < 0) & (right >= 0))
-        share = np.where(changes, left, 0.0) / np.where(changes, left - right, 1.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # draws from a hopeless fit are wild
+            gap = laws.family.mean(one[part], k) - laws.family.mean(two[part], k)
+            left, right = gap[:, :-1], gap[:, 1:]
+            changes = np.isfinite(left) & np.isfinite(right)
+            changes &= ((left > 0) & (right <= 0)) | ((left < 0) & (right >= 0))
+            share = np.where(changes, left, 0.0) / np.where(changes, left - right, 1.0)
         at = log_k[:-1] + share * np.diff(log_k)
         far = np.where(changes, np.abs(at - middle), np.inf)
         nearest = np.argmin(far, axis=1)
@@ -93,7 +94,8 @@ def intervals(
         one, two = drawn[i], drawn[j]
         if not np.isfinite(one).all() or not np.isfinite(two).all():
             continue
-        gap = laws.family.mean(one, ends) - laws.family.mean(two, ends)
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = laws.family.mean(one, ends) - laws.family.mean(two, ends)
         p_swap[pair] = ((gap[:, 0] > 0) & (gap[:, 1] < 0)).mean()
         at = cross(laws, one, two)
         if np.isfinite(at).any():

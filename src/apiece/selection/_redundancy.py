@@ -14,17 +14,19 @@ again, on training sets that had no part in picking them: their gains sum to the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engine import Engine, choose_engine
 from apiece.errors import PlanError
 from apiece.records import Task
 from apiece.sampling import Design, DrawnPlan, make_plan
 from apiece.selection._rules import Basket, Rules
+
+if TYPE_CHECKING:
+    from apiece.engine import Engine
 
 
 class Joint(NamedTuple):
@@ -68,6 +70,8 @@ class Together:
     seed: int
 
     def __post_init__(self) -> None:
+        from apiece.engine import choose_engine
+
         if self.draws != int(self.draws) or self.draws < 2:
             raise PlanError(
                 f"draws={self.draws} training sets for each pick: expected a whole number of at "

@@ -10,7 +10,6 @@ from apiece._check import one_of
 from apiece._rng import RandomState, seed_from
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engine import MODELS
 from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
 from apiece.selection._redundancy import Together
@@ -190,6 +189,8 @@ def _trained(
     laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: str
 ) -> dict[str, Any]:
     """Return what is trained on which data: as asked, or as in the run behind the laws."""
+    from apiece.engine import MODELS
+
     if dataset is None:
         raise PlanError(
             "redundancy='aware' values points together, which needs the data: expected the dataset "

@@ -9,11 +9,12 @@ import numpy as np
 
 from apiece._rng import RandomState, seed_from, stream
 from apiece.data import Dataset
-from apiece.engine import Metric, choose_engine
 from apiece.records import Task
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from apiece.engine import Metric
 
 
 def leave_one_out(
@@ -37,6 +38,8 @@ def leave_one_out(
         Column ``value`` in units of the loss, indexed by id; positive helps.
     """
     import pandas as pd
+
+    from apiece.engine import choose_engine
 
     chosen, _ = choose_engine(dataset, model=model, metric=metric, engine=engine)
     seed, pool = seed_from(random_state), np.arange(dataset.n_pool)

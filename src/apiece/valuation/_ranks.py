@@ -48,8 +48,9 @@ def draw_values(
     for start in range(0, wanted, step):
         part = values[start : start + step]
         params = laws.draws(len(part), random_state=rng)
-        curves = laws.family.mean(params.reshape(-1, params.shape[2]), sums.k)
-        part[:] = (curves @ sums.w).reshape(part.shape)
+        with np.errstate(over="ignore", invalid="ignore"):  # draws from a hopeless fit are wild
+            curves = laws.family.mean(params.reshape(-1, params.shape[2]), sums.k)
+            part[:] = (curves @ sums.w).reshape(part.shape)
     return np.where(np.isfinite(values), values, fixed)
 
 

@@ -35,6 +35,7 @@ _MOST_STRATA: Final = 20
 _PER_STRATUM: Final = 3  # contributions of the typical point
 _MOST_GRID: Final = 50  # sizes of a design that repeats them
 _FULL: Final = 0.9  # share of points and sizes that have contributions, in a repeated design
+_TINY: Final = 1e-9  # of the largest weight
 _DRAWS: Final = 500
 
 
@@ -177,7 +178,14 @@ def _strata(weights: SizeWeights, table: Contributions, chance: FloatArray) -> _
         return _repeated(weights, table, distinct.astype(np.float64))
     own = np.interp(table.k, weights.k, weights.w)  # 0 for a size without weight between others
     own[~np.isin(table.k, weights.k)] = 0.0
-    count = own / chance
+    own[np.abs(own) < _TINY * np.abs(weights.w).max()] = 0.0  # too far from where the weight lies
+    if not own.any():
+        raise FitError(
+            f"no contribution was sampled near the sizes that the value weighs, around "
+            f"{weights.k[np.argmax(np.abs(weights.w))]:,.0f}: expected some. Use source='law' "
+            "(--source law), or collect contributions at those sizes."
+        )
+    count = own / np.abs(own).max() / chance
     heavy = np.cumsum(np.abs(weights.w)) / np.abs(weights.w).sum()
     reach = weights.k[np.searchsorted(heavy, [0.005, 0.995])]
     n_near = len(table) / n_points * np.mean((table.k >= reach[0]) & (table.k <= reach[1]))

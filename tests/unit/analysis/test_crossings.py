@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
-from apiece.analysis import crossing, crossings
+from apiece.analysis import crossing, crossings, movers
 from apiece.errors import FitError, PlanError
 from apiece.estimators import Likelihood
 from apiece.laws import Laws, Series
+from apiece.valuation import value
 
 
 def test_curves_are_equal_where_they_cross():
@@ -167,3 +168,18 @@ def test_wrong_counts_are_refused():
     with pytest.raises(PlanError, match="most=0"):
         crossings(synthetic.random_laws(3), most=0)
     assert issubclass(FitError, ValueError)
+
+
+def test_wild_draws_from_a_hopeless_fit_do_no_harm():
+    laws = Laws.from_arrays(
+        c=[1.0, 100.0],
+        alpha=[1.0, 2.0],
+        cov=np.broadcast_to(np.diag([1.0, 1e4]), (2, 2, 2)),
+        df=np.array([1.0, 1.0]),
+        k_range=(10, 1000),
+    )
+    row = crossings(laws, pairs=[(0, 1)]).iloc[0]
+    assert_allclose(row["at"], 100.0)
+    assert 0 <= row["p_swap"] <= 1
+    assert np.isfinite(movers(laws)[["low", "high"]]).all().all()
+    assert value(laws, top=1)["p_top"].between(0, 1).all()

@@ -140,5 +140,8 @@ def test_weight_outside_the_sampled_sizes_warns_or_is_refused():
         value_samples(table, kind="data-shapley", n=2000)
     with pytest.raises(FitError, match="source='law'"):
         value_samples(table, kind="loo", n=5000)
+    far = Contributions.from_arrays(point=[0, 0, 0], k=[1, 1753, 10_000], delta=[1.0, 2.0, 3.0])
+    with pytest.raises(FitError, match="around 5,000"):
+        value_samples(far, kind="banzhaf", n=10_001)
     with pytest.raises(FitError, match="no contributions"):
         value_samples(table.where(table.k < 0))
