@@ -122,6 +122,16 @@ def test_an_outlying_point_moves_the_model_a_lot_and_is_still_exact(precision):
     compare(with_points(dataset, X, dataset.y), 60, points=np.arange(68, 76))
 
 
+def test_margins_that_change_by_thousands_do_not_overflow(precision):
+    dataset = data()
+    X = dataset.X.copy()
+    X[70:74] *= 1e5
+    far = Dataset.from_arrays(
+        X, dataset.y, X_val=dataset.X_val * 1e3, y_val=dataset.y_val, kind="classification"
+    )
+    compare(far, 60, points=np.arange(68, 76), metric="brier")
+
+
 def test_a_custom_metric_sees_the_probabilities_of_all_classes():
     compare(data(), 50, metric=lambda y, p: float(np.mean(np.abs(p[:, 3] - (y == 3)) ** 1.5)))
 

@@ -79,9 +79,8 @@ class Joining:
         self.base = base
         dtype = base.inverse.dtype
         self._rows = base.rows.astype(dtype)
-        self._pi = all_probabilities(base.margins)
-        self._top = self._pi.argmax(axis=0)
-        self._short_pi = self._pi.astype(dtype)
+        pi = all_probabilities(base.margins)
+        self._pi, self._top = pi.astype(dtype), pi.argmax(axis=0)
         self._C = dtype.type(base.C)
         self._tolerance = _TOLERANCE[dtype]
 
@@ -110,7 +109,8 @@ class Joining:
             tau = spread(np.einsum("ncp,np->nc", found, x[hard]), axis=1)
             pull[hard] = self.base.C * (truth[hard] - _softmax(margin[hard] + tau))
             eta = spread(times(found, self.base.rows.T))
-            response[hard] = self.base.C * remainder(self._pi, against(self._top, eta))[:, :-1]
+            moved = probabilities(self.base.margins + eta) - self.base.pi
+            response[hard] = self.base.C * (moved - bend(self.base.pi, eta))
             parameters[hard] = found
         is_good = np.isfinite(parameters).all(axis=(1, 2)) & (left <= self._tolerance)
         return Change(parameters, pull, x, outside, response), left, is_good
@@ -139,7 +139,7 @@ class Joining:
             if not len(active):
                 break
             d, t, bent, G, M, short, margin, truth = now
-            r = self._C * remainder(self._short_pi, eta)[:, :-1]
+            r = self._C * remainder(self._pi, eta)[:, :-1]
             pushed = times(spread(r), rows)
             c = base.precondition(pushed)
             shift = spread(c @ short[:, :, None])[:, :, 0]

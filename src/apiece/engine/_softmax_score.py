@@ -90,10 +90,11 @@ class SoftmaxScore:
             return self._exact(change, block)[0]
         first = self._first(change, block)
         eta = against(self._top, self._eta(change, block, self._short))
-        fall = -first - self._beyond(eta)
         far = np.flatnonzero(
             ~((eta.max(axis=(1, 2)) < _RADIUS) & (eta.min(axis=(1, 2)) > -_RADIUS))
         )
+        eta[far] = 0.0
+        fall = -first - self._beyond(eta)
         if len(far):
             exact, moved = self._exact(change, block.start + far)
             fall[far] = exact + np.einsum("nck,ck->n", moved, self._gradient) - first[far]
