@@ -243,7 +243,7 @@ def robustness(options: argparse.Namespace) -> None:
     n_points = 0
     np.seterr(all="raise", under="ignore")
     while n_points < options.points:
-        table = nasty(rng, 500)
+        table = nasty(rng, 5_000)
         n_points += table.n_points
         for word, estimator in zip(failures, estimators, strict=True):
             try:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._typing import FloatArray, IntArray
 from apiece.estimators._shapes import PowerShapes, SeriesShapes
 from apiece.records import Moments
 
@@ -44,9 +44,10 @@ _SIGNAL: Final = (1e-8, 1e8)  # least and most variance of coefficients, relativ
 class Sums(NamedTuple):
     r"""Weighted sums of each point, sufficient given the shapes and the noise decay.
 
-    With $w = n x^{\beta}$: ``xtx`` $= \sum w B^\top B$, shape ``(n, c, p, p)``; ``xty``
-    $= \sum w B^\top\bar\Delta$, ``(n, c, p)``; ``yty`` $= \sum x^\beta (M + n\bar\Delta^2)$ and
-    ``total``, the number of contributions, ``(n,)``.
+    With $w = n x^{\beta}$, for each of ``b`` shapes: ``xtx`` $= \sum w B^\top B$, shape
+    ``(n, b, p, p)``; ``xty`` $= \sum w B^\top\bar\Delta$, ``(n, b, p)``; ``yty``
+    $= \sum x^\beta (M + n\bar\Delta^2)$, ``(n, b)`` or ``(n, 1)``; and ``total``, the number of
+    contributions, ``(n,)``.
     """
 
     xtx: FloatArray
@@ -74,32 +75,28 @@ class Sums(NamedTuple):
             xtx.append(np.einsum("nmp,nmq->npq", weighted, basis))
             xty.append(np.einsum("nmp,nm->np", weighted, moments.mean))
         yty = (noise * moments.m2 + w * moments.mean**2).sum(axis=1)
-        sizes = len(shapes.sizes)
-        xtx_, xty_ = (np.repeat(np.stack(part, 1), sizes, axis=1) for part in (xtx, xty))
-        return cls(xtx_, xty_, yty, moments.n.sum(axis=1))
+        return cls(np.stack(xtx, 1), np.stack(xty, 1), yty[:, None], moments.n.sum(axis=1))
 
     def around(self, u: FloatArray) -> Sums:
         """Return the sums of the deviations from curves with coefficients ``u``, ``(n, p)``."""
-        told = np.einsum("ncpq,nq->ncp", self.xtx, u)
+        told = np.einsum("nbpq,nq->nbp", self.xtx, u)
         # With several shapes each sees its own curve; the sum of squares is then that shape's.
-        cross = np.einsum("ncp,np->nc", self.xty, u)
-        own = np.einsum("ncp,np->nc", told, u)
-        yty = self.yty[..., None] if self.yty.ndim == 1 else self.yty
-        return Sums(self.xtx, self.xty - told, np.maximum(yty - 2 * cross + own, 0.0), self.total)
-
-    def take(self, rows: IntArray | BoolArray | slice) -> Sums:
-        """Return some of the points."""
-        return Sums(self.xtx[rows], self.xty[rows], self.yty[rows], self.total[rows])
+        cross = np.einsum("nbp,np->nb", self.xty, u)
+        own = np.einsum("nbp,np->nb", told, u)
+        yty = np.maximum(self.yty - 2 * cross + own, 0.0)
+        return Sums(self.xtx, self.xty - told, yty, self.total)
 
 
 class Posterior(NamedTuple):
-    """What the population and a point's own contributions say about its ``u``, in units of s."""
+    """What the population and a point's own contributions say about its ``u``.
+
+    There is one for each shape and size, ``c`` in all, size by size within a shape.
+    """
 
     mean: FloatArray  # (n, c, p), in the units of the contributions
-    cov: FloatArray  # (n, c, p, p), in units of s
-    q: FloatArray  # squared size of the contributions relative to the population, (n, c)
-    weight: FloatArray  # of each shape, (n, c)
-    log_evidence: FloatArray  # (n,)
+    cov: FloatArray  # (n, c, p, p), in the point's unit
+    q: FloatArray  # squared length of the contributions relative to the population, (n, c)
+    weight: FloatArray  # (n, c)
 
 
 @dataclass(frozen=True)
@@ -111,9 +108,9 @@ class Population:
     s
         Covariance of ``u``, shape ``(p, p)``.
     sizes
-        Factor on it for each shape, shape ``(c,)``.
+        Factors $f$ on it, shape ``(f,)``.
     masses
-        Share of each shape, shape ``(c,)``.
+        Share of each shape and size, shape ``(c,)``.
     df, log_unit
         Degrees of freedom of the units, and the log of their typical square.
     trust
@@ -130,9 +127,11 @@ class Population:
     def posterior(self, sums: Sums, log_scale: FloatArray) -> Posterior:
         r"""Update the population by each point's contributions.
 
-        With $C = (X^\top W X + S^{-1})^{-1}$ the mean is $C X^\top W y$, and
-        $q = y^\top V^{-1} y = y^\top W y - y^\top W X\,C\,X^\top W y$; the unit integrated out,
-        the evidence of a shape is that of a multivariate t.
+        With $S = LL^\top$, $L^\top X^\top W X L = U\,\mathrm{diag}(d)\,U^\top$ and
+        $z = U^\top L^\top X^\top W y$, size $f$ has the covariance
+        $C = LU\,\mathrm{diag}(g)\,U^\top L^\top$ with $g = f/(1 + fd)$, the mean
+        $LU\,\mathrm{diag}(g)\,z$, and $q = y^\top V^{-1} y = y^\top W y - \sum g z^2$. The unit
+        integrated out, the evidence is that of a multivariate t. Nothing is ever singular.
 
         Parameters
         ----------
@@ -141,22 +140,25 @@ class Population:
         log_scale
             Log of those scales squared, shape ``(n,)``.
         """
-        # With S = L L' the matrix I + L' X'WX L is never singular, whatever X'WX is.
-        root = np.linalg.cholesky(self.s) * np.sqrt(self.sizes)[:, None, None]
-        inner = np.einsum("cap,ncab,cbq->ncpq", root, sums.xtx, root) + np.eye(len(self.s))
-        cov = np.einsum("cap,ncpq,cbq->ncab", root, np.linalg.inv(inner), root)
-        mean = np.einsum("ncpq,ncq->ncp", cov, sums.xty)
-        yty = sums.yty[:, None] if sums.yty.ndim == 1 else sums.yty
-        q = np.maximum(yty - np.einsum("ncp,ncp->nc", mean, sums.xty), 1e-12 * yty)
-        base = self.unit(log_scale)[:, None]
-        total = sums.total[:, None]
-        log_det = np.linalg.slogdet(inner)[1]
+        root = np.linalg.cholesky(self.s)
+        d, vectors = np.linalg.eigh(np.einsum("ap,nbac,cq->nbpq", root, sums.xtx, root))
+        lift = np.einsum("ap,nbpq->nbaq", root, vectors)
+        z = np.einsum("nbaq,nba->nbq", lift, sums.xty)
+        grown = self.sizes[:, None] * np.maximum(d, 0.0)[:, :, None, :]
+        gain = self.sizes[:, None] / (1 + grown)
+        n, p, c = len(sums.total), len(self.s), len(self.masses)
+        mean = np.einsum("nbaq,nbfq,nbq->nbfa", lift, gain, z).reshape(n, c, p)
+        cov = np.einsum("nbaq,nbfq,nbeq->nbfae", lift, gain, lift).reshape(n, c, p, p)
+        explained = np.einsum("nbfq,nbq->nbf", gain, z**2)
+        yty = sums.yty[:, :, None]
+        q = np.maximum(yty - explained, 1e-12 * yty).reshape(n, c)
+        log_det = np.log1p(grown).sum(axis=-1).reshape(n, c)
+
+        base, total = self.unit(log_scale)[:, None], sums.total[:, None]
         log_p = -0.5 * log_det - 0.5 * (self.df + total) * np.log(self.df * base + q)
         log_p = log_p + np.log(self.masses)
-        top = log_p.max(axis=1, keepdims=True)
-        weight = np.exp(log_p - top)
-        evidence = weight.sum(axis=1, keepdims=True)
-        return Posterior(mean, cov, q, weight / evidence, (top + np.log(evidence))[:, 0])
+        weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+        return Posterior(mean, cov, q, weight / weight.sum(axis=1, keepdims=True))
 
     def unit(self, log_scale: FloatArray) -> FloatArray:
         """Return the typical squared unit in each point's own scale, shape ``(n,)``."""
@@ -170,8 +172,7 @@ class Population:
 
 def first(shapes: SeriesShapes | PowerShapes, log_unit: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
-    sizes = np.tile(shapes.sizes, shapes.n_shapes)
-    return Population(0.1 * shapes.prior, sizes, shapes.masses, 1.0, log_unit)
+    return Population(0.1 * shapes.prior, shapes.sizes, shapes.masses, 1.0, log_unit)
 
 
 def learn(
@@ -204,7 +205,7 @@ def learn(
     def improved(now: Population) -> Population:
         return _improved(now, sums, shapes, log_scale, n_effective, centre)
 
-    square = np.log(sums.yty / sums.total) + log_scale
+    square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
     for _ in range(_CYCLES):
         one = improved(now)
@@ -235,7 +236,7 @@ def _improved(
     q = (post.weight * post.q).sum(axis=1)
     df, log_unit = spread_of_units(q, data.total, log_scale)
     now = replace(now, df=df, log_unit=log_unit)
-    weight = post.weight / now.sizes
+    weight = post.weight / np.tile(now.sizes, shapes.n_shapes)
     inverse = weight / now.squared_unit(post, data.total, log_scale)
     moments = np.einsum("nc,ncp,ncq->pq", inverse, post.mean, post.mean)
     moments = (moments + np.einsum("nc,ncpq->pq", weight, post.cov)) / len(data.total)
@@ -283,9 +284,13 @@ def _with_trust(
     """
     post = now.posterior(sums.around(now.trust * centre), log_scale)
     inverse = post.weight / now.squared_unit(post, sums.total, log_scale)
-    curve = np.einsum("ncpq,nq->ncp", sums.xtx, centre)
+    sizes = len(now.sizes)
+    curve, xty = (
+        np.repeat(part, sizes, axis=1)
+        for part in (np.einsum("nbpq,nq->nbp", sums.xtx, centre), sums.xty)
+    )
     held = np.einsum("ncpq,ncq->ncp", post.cov, curve)
-    seen = np.einsum("ncp,np->nc", sums.xty, centre) - np.einsum("ncp,ncp->nc", held, sums.xty)
+    seen = np.einsum("ncp,np->nc", xty, centre) - np.einsum("ncp,ncp->nc", held, xty)
     told = np.einsum("ncp,np->nc", curve, centre) - np.einsum("ncp,ncp->nc", held, curve)
     bottom = float((inverse * told).sum())
     trust = float((inverse * seen).sum()) / bottom if bottom > 0 else 1.0
