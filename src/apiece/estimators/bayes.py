@@ -5,19 +5,23 @@ The population of laws is learned from all points by marginal likelihood
 contributions, in closed form. Ten contributions of one point say little about three coefficients;
 ten contributions of each of five hundred points say how such coefficients usually look.
 
-With laws from elsewhere as ``prior``, such as a network's prediction from features, the
-population is learned around them, together with how far they can be trusted.
+With features, or laws from elsewhere as ``prior``, the population is learned around what they say
+of each point, together with how far that can be trusted: features are read by the network of
+[`Amortized`][apiece.estimators.Amortized], each point's law predicted by a member that never saw
+the point.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from apiece._typing import AnyArray, FloatArray
-from apiece.errors import FitError
+from apiece.errors import ApieceWarning, FitError
 from apiece.estimators._common import (
     all_zero,
     attributes,
@@ -36,12 +40,14 @@ from apiece.estimators._population import (
     noise_decay,
 )
 from apiece.estimators._shapes import PowerShapes, centres, shapes_of
+from apiece.estimators.amortized import Amortized
 from apiece.laws import Family, FitStatus, Laws, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Contributions, Moments
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
+_SHARING: Final = 10.0  # points to a training set, beyond which features are left out
 _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 
 
@@ -84,8 +90,24 @@ class Bayes:
     prior: Laws | None = None
     block: int = 200_000
 
-    def fit(self, contributions: Contributions) -> Laws:
+    def fit(
+        self,
+        contributions: Contributions,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        kind: str | None = None,
+    ) -> Laws:
         """Learn the population, then every point's posterior.
+
+        Parameters
+        ----------
+        contributions
+            Table of contributions.
+        X, y, more, kind
+            Features and labels for the network that supplies the prior, see `Amortized.fit`; none
+            by default. They are left out, with a warning, where points share their training sets:
+            what a network learns from other points then holds the noise that all have in common.
 
         Returns
         -------
@@ -93,6 +115,9 @@ class Bayes:
             Laws with ``cov`` and ``df``. ``diagnostics["population"]`` tells what was learned.
         """
         check(contributions)
+        if X is not None and self.prior is None:
+            told = _told_by_features(contributions, self.family, X, y, more, kind)
+            return replace(self, prior=told).fit(contributions)
         family = chosen_family(self.family)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
@@ -226,6 +251,29 @@ class Bayes:
         mean = np.bincount(row, z2) / np.bincount(row)
         z2 = np.divide(z2, mean[row], out=np.zeros_like(z2), where=mean[row] > 0)
         return information(contributions.task[keep], z2) if z2.any() else 1.0
+
+
+def _told_by_features(
+    contributions: Contributions,
+    family: FamilyLike,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None,
+    more: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    kind: str | None,
+) -> Laws | None:
+    """Predict each point's law from features, without its own contributions; None if unwise."""
+    _, count = np.unique(contributions.task, return_counts=True)
+    sharing = float(np.average(count, weights=count))
+    if sharing > _SHARING:
+        warnings.warn(
+            f"features are left out: some {sharing:,.0f} points share each training set, so what "
+            "a network learns from other points holds the noise that all have in common. Collect "
+            "with share=1 (or a few) to let features help.",
+            ApieceWarning,
+            stacklevel=4,
+        )
+        return None
+    return Amortized(family=chosen_family(family), kind=kind).out_of_fold(contributions, X, y, more)
 
 
 def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
-from apiece.errors import FitError
-from apiece.estimators import Bayes, Likelihood
+from apiece.errors import ApieceWarning, FitError
+from apiece.estimators import Bayes, Likelihood, fit
 from apiece.estimators._population import (
     Population,
     Sums,
@@ -151,3 +151,27 @@ def test_a_prior_of_other_points_is_refused(truth):
 def test_an_unknown_family_is_refused(truth):
     with pytest.raises(FitError, match="family='cubic' is not a family"):
         Bayes(family="cubic").fit(synthetic.sample(truth, samples=5))
+
+
+def test_features_bring_laws_closer_where_points_have_training_sets_of_their_own():
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(8)
+    n = 200
+    X, y = rng.normal(size=(n, 2)), rng.integers(0, 2, n)
+    height = (2 * y - 1) * np.exp(0.7 * X[:, 0])
+    truth = Laws.from_arrays(c=300 * height, alpha=1.0, sigma=2000.0, beta=2.0)
+    own = synthetic.sample(truth, samples=6, random_state=9, shared=False)
+    alone, told = Bayes().fit(own), fit(own, method="bayes", X=X, y=y)
+
+    def error(laws):
+        return np.sqrt(((laws.mean(500) - truth.mean(500)) ** 2).mean())
+
+    assert told.diagnostics["population"]["trust"] > 0.5
+    assert error(told) < 0.9 * error(alone)
+
+
+def test_features_are_left_out_where_points_share_their_training_sets(truth):
+    table = synthetic.sample(truth, samples=10, random_state=4)
+    with pytest.warns(ApieceWarning, match="300 points share each training set"):
+        laws = Bayes().fit(table, X=np.zeros((300, 1)), y=np.arange(300) % 2)
+    assert_allclose(laws.params, Bayes().fit(table).params)
