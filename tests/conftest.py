@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -10,6 +12,9 @@ from apiece import Dataset
 
 settings.register_profile("apiece", deadline=None)  # times say nothing on a busy machine
 settings.load_profile("apiece")
+
+# Jobs in the background of a shell ignore Ctrl-C, and so would the processes that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def make_blobs(n=60, n_val=40, d=3, n_classes=2, seed=0, shift=1.2):
