@@ -76,7 +76,7 @@ def fit_base(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Bas
         Weight of the data.
     """
     theta, margins = np.zeros(X.shape[1]), np.zeros(len(X))
-    diagonal = np.diag_indices(X.shape[1])
+    diagonal, last = np.diag_indices(X.shape[1]), np.inf
     for _ in range(_NEWTON_STEPS):
         p = sigmoid(margins)
         weighted = X * np.sqrt(C * p * sigmoid(-margins))[:, None]
@@ -98,9 +98,11 @@ def fit_base(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Bas
             scale = _line_search(theta, step, margins, change, y, penalty, C, -(decrement**2))
         theta = theta + scale * step
         margins = margins + scale * change
-        if decrement < 1e-7 and scale == 1.0:
+        # the factor was taken before the step, which must not have moved margins any more
+        if decrement < 1e-11 or (decrement < 1e-7 and decrement > 0.1 * last):
             rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
             return BaseFit(theta, factor, X @ theta, rows, C, decrement**2)
+        last = decrement
     return None
 
 
