@@ -31,6 +31,18 @@ _FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]
     "first-order": (FirstOrderEngine, _first_order.supports),
 }
 ENGINES = ("auto", "refit", *_FAST)
+# Which engine a model is for, should only its settings or the data stand against it.
+_MADE_FOR = {
+    "LinearRegression": "linear",
+    "Ridge": "linear",
+    "LogisticRegression": "logistic",
+    "KNeighborsClassifier": "knn",
+    "KNeighborsRegressor": "knn",
+    "MLPClassifier": "mlp",
+    "MLPRegressor": "mlp",
+    "SVC": "svm",
+    "CalibratedClassifierCV": "svm",
+}
 
 
 class Engine(Protocol):
@@ -107,6 +119,7 @@ def choose_engine(
             )
     if engine == "refit":
         return RefitEngine(dataset, found, loss), "as asked"
+    why = f"no faster exact engine for {found.name}"
     for name, (build, supports) in _FAST.items():
         if engine != name and not (engine == "auto" and build.is_exact):
             continue
@@ -119,4 +132,6 @@ def choose_engine(
                 f"engine {name!r} cannot compute this run: {obstacle}. Expected a model it is made "
                 "for. Pass engine='auto' (--engine auto), which picks one that can."
             )
-    return RefitEngine(dataset, found, loss), f"no faster exact engine for {found.name}"
+        if name == _MADE_FOR.get(type(found.estimator).__name__):
+            why = f"engine {name!r} cannot compute it: {obstacle}"
+    return RefitEngine(dataset, found, loss), why

@@ -13,6 +13,8 @@ from apiece.engine import choose_engine
 from apiece.errors import EngineError, ModelError
 from apiece.records import Task
 
+from conftest import make_blobs
+
 TASK = Task(5, np.arange(20), np.array([30, 31]), 0)
 
 
@@ -94,3 +96,19 @@ def test_the_choice_of_engine_gives_its_reason(blobs):
     assert "tree" in reason
     engine, reason = choose_engine(blobs, engine="refit")
     assert (engine.name, reason) == ("refit", "as asked")
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("forest", "no faster exact engine for forest"),
+        ("svm", "engine 'svm' cannot compute it: it is for two classes, not 3"),
+        (
+            LogisticRegression(class_weight="balanced"),
+            "engine 'logistic' cannot compute it: class_weight is set",
+        ),
+    ],
+)
+def test_auto_says_why_it_refits(model, why):
+    engine, reason = choose_engine(make_blobs(n_classes=3), model=model)
+    assert (engine.name, reason) == ("refit", why)
