@@ -30,7 +30,8 @@ from apiece.engine._softmax import bend, probabilities, spread
 _NEWTON_STEPS = 80
 _POLISH_STEPS = 6
 _CG_STEPS = 500
-# The largest relative error of the inverse, by precision.
+# By precision: the relative decrement at which the inverse is taken, and its largest error.
+_NEAR = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-10}
 _ERROR = {np.dtype(np.float32): 5e-6, np.dtype(np.float64): 1e-8}
 
 
@@ -200,7 +201,7 @@ def fit_base(
         penalty = np.append(np.ones(len(X)), penalty[d:])
     truth = (y == np.arange(n_classes - 1)[:, None]).astype(np.float64)
     try:
-        found = _newton(X, truth, penalty, C)
+        found = _newton(X, truth, penalty, C, _NEAR[np.dtype(dtype)])
         if found is None:
             return None
         theta, factor = found
@@ -230,9 +231,12 @@ def fit_base(
 
 
 def _newton(
-    X: FloatArray, truth: FloatArray, penalty: FloatArray, C: float
+    X: FloatArray, truth: FloatArray, penalty: FloatArray, C: float, near: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return parameters close to the optimum, and the factor of ``M`` there."""
+    """Return parameters close to the optimum, and the factor of ``M`` there.
+
+    A relative Newton decrement below ``near`` is close; rounding may not let it fall so far.
+    """
     n_classes = len(truth) + 1
     theta, margins = np.zeros((len(truth), X.shape[1])), np.zeros_like(truth)
     last = np.inf
@@ -262,7 +266,7 @@ def _newton(
         relative = left / max(size, 1e-3)
         if not np.isfinite(left):
             return None
-        if relative < 1e-10 or (relative < 1e-7 and relative > 0.1 * last):
+        if relative < near or (relative < 1e-7 and relative > 0.1 * last):
             return theta, factor
         last = relative
         forcing = np.array([min(0.1, relative)])

@@ -32,9 +32,10 @@ from apiece.engine._softmax import (
 )
 from apiece.engine._softmax_fit import BaseFit, conjugate_gradients, dot, times
 
-_FAST_STEPS = 20
+_FAST_STEPS = 40
 _DEPTH = 3  # of Anderson's mixing
 _NEWTON_STEPS = 60
+_NEAR = 1e-3  # relative length of a step of Newton's method that needs no line search
 # Length of the last step relative to that of the change, in the norm of H, by precision; what is
 # left is less, and losses that have a series feel its product with another small number.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
@@ -78,6 +79,8 @@ class Joining:
     def __init__(self, base: BaseFit) -> None:
         self.base = base
         dtype = base.inverse.dtype
+        by_feature = spread(base.inverse, axis=0).transpose(1, 0, 2, 3)
+        self._inverse = by_feature.reshape(len(by_feature), -1)
         self._rows = base.rows.astype(dtype)
         pi = all_probabilities(base.margins)
         self._pi, self._top = pi.astype(dtype), pi.argmax(axis=0)
@@ -120,16 +123,16 @@ class Joining:
     ) -> tuple[AnyArray, FloatArray, AnyArray, FloatArray]:
         """Iterate the optimality condition; rows that fail have ``left`` = inf."""
         base, rows, n = self.base, self._rows, len(x)
-        short, shape = x.astype(rows.dtype), base.theta.shape
-        G = spread(np.stack([short @ part for part in base.inverse.reshape(*shape, -1)], 1), axis=1)
-        M = (G.reshape(n, -1, shape[1]) @ short[:, :, None]).reshape(n, shape[0], shape[0])
+        short, (m, p) = x.astype(rows.dtype), base.theta.shape
+        G = (short @ self._inverse).reshape(n, m, m * p)
+        M = (G.reshape(n, m * m, p) @ short[:, :, None]).reshape(n, m, m)
         M = spread(M.astype(np.float64), axis=2)
         t_all = _proximal(margin, M, truth, base.C, np.zeros_like(margin), steps=60)
-        d_all = _weigh(G, t_all)
+        d_all = _weigh(G, np.arange(n), t_all).reshape(n, m, p)
         r_all = np.zeros((n, *base.pi.shape), dtype=rows.dtype)
         left, active = np.full(n, np.inf), np.arange(n)
         mixing = _Mixing(_outer(t_all, short))
-        now: list[AnyArray] = [d_all.copy(), t_all, np.ones(n), G, M, short, margin, truth]
+        now: list[AnyArray] = [d_all.copy(), t_all, np.ones(n), M, short, margin, truth]
         for count in range(_FAST_STEPS):
             eta = against(self._top, spread(times(now[0], rows.T)))
             is_near = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2))) < RADIUS
@@ -138,13 +141,13 @@ class Joining:
                 mixing.keep(is_near)
             if not len(active):
                 break
-            d, t, bent, G, M, short, margin, truth = now
+            d, t, bent, M, short, margin, truth = now
             r = self._C * remainder(self._pi, eta)[:, :-1]
             pushed = times(spread(r), rows)
             c = base.precondition(pushed)
             shift = spread(c @ short[:, :, None])[:, :, 0]
             t = _proximal(margin - shift, M, truth, base.C, t, steps=2)
-            new = _weigh(G, t)
+            new = _weigh(G, active, t).reshape(c.shape)
             new -= c
             image = _outer(t, short) - pushed
             d, relative = mixing.next(d, new, image)
@@ -155,7 +158,7 @@ class Joining:
             t_all[done], r_all[done], left[done] = t[is_done], r[is_done], relative[is_done]
             close = relative < 0.1
             d_all[active[close]] = new[close]  # where to go on from, should it not converge
-            stay, now = ~is_done & (relative < 3.0), [d, t, bent, G, M, short, margin, truth]
+            stay, now = ~is_done & (relative < 3.0), [d, t, bent, M, short, margin, truth]
             if not stay.all():
                 active, now = active[stay], [v[stay] for v in now]
                 mixing.keep(stay)
@@ -188,9 +191,9 @@ class Joining:
             found[active], left[active] = d, np.where(np.isfinite(relative), relative, np.inf)
             if is_done.all():
                 break
-            step = conjugate_gradients(
-                product, base.precondition, -gradient, np.minimum(0.1, relative), steps=200
-            )
+            enough = 0.03 * self._tolerance / np.maximum(relative, 1e-300)
+            forcing = np.minimum(0.1, np.maximum(relative, enough))
+            step = conjugate_gradients(product, base.precondition, -gradient, forcing, steps=200)
             slope = dot(gradient, step)
             d_eta = spread(times(step, base.rows.T))
             d_tau = spread(np.einsum("ncp,np->nc", step, x), axis=1)
@@ -215,7 +218,7 @@ class Joining:
                     inner_ + s * square_ + C * (dot(moved, d_eta_) + dot(error, d_tau_))
                 )
 
-            s = along(along_step, slope)
+            s = along(along_step, slope) if relative.max() > _NEAR else np.ones(len(d))
             d = d + np.where(is_done, 0.0, s)[:, None, None] * step
             stay = ~is_done
             active = active[stay]
@@ -278,10 +281,12 @@ def _softmax(m: FloatArray) -> FloatArray:
     return probabilities(m[:, :, None])[:, :, 0]
 
 
-def _weigh(G: AnyArray, t: FloatArray) -> AnyArray:
-    """``G t`` for every row, shape ``(n, K - 1, p)``."""
-    n, n_classes = t.shape
-    return (t.astype(G.dtype)[:, None, :] @ G).reshape(n, n_classes, -1)
+def _weigh(G: AnyArray, rows: IntArray, t: FloatArray) -> AnyArray:
+    """``G t`` for some rows of ``G``, which is too large to be copied; shape ``(n, (K - 1) p)``."""
+    weighed = np.empty((len(rows), G.shape[2]), dtype=G.dtype)
+    for row, weights, out in zip(rows, t.astype(G.dtype), weighed, strict=True):
+        np.dot(weights, G[row], out=out)
+    return weighed
 
 
 def _proximal(
