@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +15,16 @@ from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece._typing import FloatArray, IntArray
+from apiece._typing import FloatArray
 from apiece.data import Dataset, FilePath
-from apiece.engine import METRICS, MODELS, Engine, Metric, choose_engine
+from apiece.engine import METRICS, MODELS, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, marked
 from apiece.report import serve as serve_report
 from apiece.report import write as write_report
-from apiece.sampling import Design, DrawnPlan, make_plan
-from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Run, open_run
+from apiece.sampling import Design, make_plan
+from apiece.store import FolderStore, MemoryStore, Run, open_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,13 +118,13 @@ def collect(
         dataset = dataset.with_candidates(candidates)
     chosen, reason = choose_engine(dataset, model=model, metric=metric, engine=engine)
     wanted = Design.of(
-        default_sizes(dataset) if sizes is None else sizes,
+        campaign.default_sizes(dataset) if sizes is None else sizes,
         name=design,
         samples=samples,
         n_sizes=n_sizes,
         share=share,
     )
-    valued = _positions(points, dataset)
+    valued = campaign.positions(points, dataset)
     folder = Path(to) if to is not None else None
     if random_state is None and folder is not None and (folder / "manifest.json").exists():
         seed = int(open_run(folder).manifest["seed"])
@@ -142,11 +138,11 @@ def collect(
         strata=dataset.y if dataset.is_classification else None,
         class_names=None if dataset.classes is None else dataset.classes.tolist(),
     )
-    manifest = _manifest(dataset, chosen, plan)
+    manifest = campaign.describe(dataset, chosen, plan)
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= campaign.compare(chosen, oracle, plan)
-    table = _point_table(dataset, plan)
+    table = campaign.point_table(dataset, plan)
     store = (
         MemoryStore(manifest, table)
         if folder is None
@@ -568,13 +564,6 @@ def serve(
     serve_report(Path(run), fitted, port=port, ready=ready, **options)
 
 
-def default_sizes(dataset: Dataset) -> tuple[int, int]:
-    """Return the sizes used when none are given: up to half of the pool, at most 1,000."""
-    k_max = min(1000, dataset.n_pool // 2)
-    k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
-    return min(k_min, k_max), k_max
-
-
 def _laws(laws: Laws | Run | Contributions) -> Laws:
     return laws if isinstance(laws, Laws) else fit(laws)
 
@@ -602,73 +591,6 @@ def _features(contributions: Contributions, dataset: Dataset) -> dict[str, Any]:
         "more": (dataset.features(rest), labels[rest]),
         "kind": dataset.kind,
     }
-
-
-def _positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
-    """Return the positions to value: the chosen pool points, then every candidate."""
-    n_pool = dataset.n_pool
-    outside = np.arange(n_pool, dataset.n_points)
-    if points is None:
-        return np.arange(dataset.n_points)
-    given = np.asarray(list(points) if isinstance(points, range) else points)
-    if given.size == 0:
-        return outside
-    if given.dtype == bool and given.shape == (n_pool,):
-        given = np.flatnonzero(given)
-    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise PlanError(
-            f"points is an array of {given.dtype} with shape {given.shape}: expected positions in "
-            "the pool, or a boolean for every point of it. Turn ids into positions with "
-            "dataset.positions(ids)."
-        )
-    bad = given[(given < 0) | (given >= n_pool)]
-    if len(bad):
-        raise PlanError(
-            f"points holds {int(bad[0])}: expected positions from 0 to {n_pool - 1}, one for each "
-            "point of the pool. Turn ids into positions with dataset.positions(ids)."
-        )
-    return np.concatenate([np.unique(given), outside])
-
-
-def _manifest(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
-    libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "dataset": dataset.describe(),
-        "points": {
-            "n_valued": len(plan.points),
-            "digest": hashlib.blake2b(
-                plan.points.astype("<i8").tobytes(), digest_size=8
-            ).hexdigest(),
-        },
-        "model": engine.model.describe(),
-        "metric": engine.metric.name,
-        "engine": {"name": engine.name, "is_exact": engine.is_exact},
-        "design": plan.design.describe(),
-        "samples": plan.design.samples,
-        "seed": plan.seed,
-        "n_contributions": plan.n_contributions,
-        "layout": Layout.of(plan, engine.rows_per_shard).describe(),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in libraries},
-        },
-    }
-
-
-def _point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
-    import pandas as pd
-
-    positions = np.arange(dataset.n_points)
-    return pd.DataFrame(
-        {
-            "id": dataset.ids,
-            "label": dataset.labels(),
-            "role": np.where(positions < dataset.n_pool, "pool", "candidate"),
-            "valued": np.isin(positions, plan.points),
-        }
-    )
 
 
 def _warn_of_weak_fits(run: Run) -> None:

@@ -1,0 +1,15 @@
+"""The campaign: from a request to a store that holds all of its contributions."""
+
+from apiece.campaign._collect import collect
+from apiece.campaign._compute import compare, compute
+from apiece.campaign._request import default_sizes, describe, point_table, positions
+
+__all__ = [
+    "collect",
+    "compare",
+    "compute",
+    "default_sizes",
+    "describe",
+    "point_table",
+    "positions",
+]

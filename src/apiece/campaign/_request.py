@@ -1,0 +1,98 @@
+"""What a run is asked for: its points, its default sizes, and the manifest that describes it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._typing import IntArray
+from apiece.data import Dataset
+from apiece.engine import Engine
+from apiece.errors import PlanError
+from apiece.sampling import DrawnPlan
+from apiece.store import SCHEMA_VERSION, Layout, Manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def default_sizes(dataset: Dataset) -> tuple[int, int]:
+    """Return the sizes used when none are given: up to half of the pool, at most 1,000."""
+    k_max = min(1000, dataset.n_pool // 2)
+    k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
+    return min(k_min, k_max), k_max
+
+
+def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
+    """Return the positions to value: the chosen pool points, then every candidate."""
+    n_pool = dataset.n_pool
+    outside = np.arange(n_pool, dataset.n_points)
+    if points is None:
+        return np.arange(dataset.n_points)
+    given = np.asarray(list(points) if isinstance(points, range) else points)
+    if given.size == 0:
+        return outside
+    if given.dtype == bool and given.shape == (n_pool,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise PlanError(
+            f"points is an array of {given.dtype} with shape {given.shape}: expected positions in "
+            "the pool, or a boolean for every point of it. Turn ids into positions with "
+            "dataset.positions(ids)."
+        )
+    bad = given[(given < 0) | (given >= n_pool)]
+    if len(bad):
+        raise PlanError(
+            f"points holds {int(bad[0])}: expected positions from 0 to {n_pool - 1}, one for each "
+            "point of the pool. Turn ids into positions with dataset.positions(ids)."
+        )
+    return np.concatenate([np.unique(given), outside])
+
+
+def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
+    """Return the manifest of a run: everything that decides its contributions."""
+    libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": dataset.describe(),
+        "points": {
+            "n_valued": len(plan.points),
+            "digest": hashlib.blake2b(
+                plan.points.astype("<i8").tobytes(), digest_size=8
+            ).hexdigest(),
+        },
+        "model": engine.model.describe(),
+        "metric": engine.metric.name,
+        "engine": {"name": engine.name, "is_exact": engine.is_exact},
+        "design": plan.design.describe(),
+        "samples": plan.design.samples,
+        "seed": plan.seed,
+        "n_contributions": plan.n_contributions,
+        "layout": Layout.of(plan, engine.rows_per_shard).describe(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in libraries},
+        },
+    }
+
+
+def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
+    """Return the points by position: ``id``, ``label``, ``role``, ``valued``."""
+    import pandas as pd
+
+    positions = np.arange(dataset.n_points)
+    return pd.DataFrame(
+        {
+            "id": dataset.ids,
+            "label": dataset.labels(),
+            "role": np.where(positions < dataset.n_pool, "pool", "candidate"),
+            "valued": np.isin(positions, plan.points),
+        }
+    )
