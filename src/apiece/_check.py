@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from apiece.errors import ApieceError, UnknownNameError
+from apiece.errors import ApieceError, DataError, UnknownNameError
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -52,3 +52,16 @@ def some(items: Iterable[object], most: int = 5) -> str:
     listed = ", ".join(repr(item) for item in all_items[:most])
     rest = len(all_items) - most
     return f"{listed} and {rest:,} more" if rest > 0 else listed
+
+
+def check_text(what: str, names: Iterable[object] | None) -> None:
+    r"""Raise an error that names text which no file can hold: half a character, ``\ud800``."""
+    words = [] if names is None else [name for name in names if isinstance(name, str)]
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        broken = [word for word in words if word.encode(errors="ignore").decode() != word]
+        raise DataError(
+            f"{what} hold {some(broken)}, where a character is broken off: expected text that can "
+            "be written to a file. Decode the data again, or replace those characters."
+        ) from None

@@ -73,6 +73,14 @@ def read_table(source: Any, **settings: Any) -> pa.Table:
         return file.read(use_threads=False)
 
 
+def read_footer(source: Any) -> tuple[int, dict[bytes, bytes]]:
+    """Return the number of rows of a Parquet file and its metadata, without reading a column."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(source, pre_buffer=False) as file:
+        return file.metadata.num_rows, file.metadata.metadata or {}
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and its parents, or say why it cannot be made."""
     try:

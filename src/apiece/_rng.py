@@ -6,7 +6,11 @@ the order of the tasks, the number of workers or the number of interruptions.
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
+
+from apiece.errors import PlanError
 
 RandomState = int | np.random.Generator | None
 
@@ -21,11 +25,14 @@ def seed_from(random_state: RandomState) -> int:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32))
-    seed = int(random_state)
+    try:
+        seed = index(random_state)
+    except TypeError:
+        seed = -1
     if seed < 0:
-        raise ValueError(
-            f"random_state={random_state} is negative: expected an integer of at least 0, "
-            "a numpy Generator, or None. Pass for example random_state=0."
+        raise PlanError(
+            f"random_state={random_state!r} is not a seed: expected an integer of at least 0, a "
+            "numpy Generator, or None. Pass for example random_state=0 (--random-state 0)."
         )
     return seed
 

@@ -24,7 +24,7 @@ from apiece.records import Contributions, marked
 from apiece.report import serve as serve_report
 from apiece.report import write as write_report
 from apiece.sampling import Design, make_plan
-from apiece.store import FolderStore, MemoryStore, Run, open_run
+from apiece.store import FolderStore, MemoryStore, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ def collect(
     validation set falls when point $z$ joins a random training set $D$ of $k$ points.
 
     Call it again with the same arguments to resume a run that was interrupted, or with more
-    ``samples`` to extend it.
+    ``samples`` to extend it; with fewer it goes on as it was planned.
 
     Parameters
     ----------
@@ -126,10 +126,10 @@ def collect(
     )
     valued = campaign.positions(points, dataset)
     folder = Path(to) if to is not None else None
-    if random_state is None and folder is not None and (folder / "manifest.json").exists():
-        seed = int(open_run(folder).manifest["seed"])
-    else:
-        seed = seed_from(random_state)
+    stored = campaign.stored(folder)
+    if stored is not None and stored["samples"] > wanted.samples:
+        wanted = replace(wanted, samples=stored["samples"])  # a run grows, and never shrinks
+    seed = seed_from(stored["seed"] if stored and random_state is None else random_state)
     plan = make_plan(
         wanted,
         n_pool=dataset.n_pool,

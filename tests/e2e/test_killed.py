@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,32 +15,17 @@ import pytest
 
 import apiece
 
+from processes import start
+
 COLUMNS = ("task", "k", "point", "delta", "loss")
-CODE = """
-import sys
-import apiece
-from conftest import make_blobs
-
-apiece.collect(
-    make_blobs(n=40), model="tree", sizes=(6, 20), samples=30, random_state=1,
-    n_jobs=int(sys.argv[2]), to=sys.argv[1], progress=False,
-)
-"""
 
 
-def start(folder, n_jobs):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with open(f"{folder}.log", "w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-c", CODE, str(folder), str(n_jobs)],
-            env=env,
-            start_new_session=True,
-            stderr=log,
-        )
-
-
-def finish(folder, n_jobs):
-    assert start(folder, n_jobs).wait() == 0, Path(f"{folder}.log").read_text()
+def finish(folder, n_jobs=1):
+    process = start(folder, n_jobs)
+    began = time.monotonic()
+    process.join()
+    assert process.exitcode == 0
+    return time.monotonic() - began
 
 
 def columns(folder):
@@ -50,31 +34,30 @@ def columns(folder):
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_twenty_random_moments_equals_an_uninterrupted_one(tmp_path):
-    began = time.monotonic()
-    finish(tmp_path / "whole", 1)
-    length = time.monotonic() - began
-    expected = columns(tmp_path / "whole")
+def test_a_run_killed_at_random_moments_equals_an_uninterrupted_one(tmp_path):
+    length = {n_jobs: finish(tmp_path / f"whole-{n_jobs}", n_jobs) for n_jobs in (1, 2)}
+    expected = columns(tmp_path / "whole-1")
 
     clock = random.Random(0)
     kills = finished = 0
     while kills < 20:
         folder = tmp_path / f"killed-{finished}"
-        process = start(folder, 1 + kills % 2)
-        time.sleep(clock.uniform(0, length))
-        if process.poll() is None:
+        n_jobs = 2 if kills % 7 == 6 else 1  # starting workers takes seconds
+        process = start(folder, n_jobs)
+        process.join(clock.uniform(0, length[n_jobs]))
+        if process.exitcode is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.join()
             kills += 1
         else:
-            assert process.returncode == 0
+            assert process.exitcode == 0
             finished += 1
         if (folder / "shards").exists():  # what is there is whole, at any moment
             for file in (folder / "shards").glob("*.parquet"):
                 assert len(pd.read_parquet(file))
     for number in range(finished + 1):
         folder = tmp_path / f"killed-{number}"
-        finish(folder, 2)
+        finish(folder)
         got = columns(folder)
         for name in COLUMNS:
             assert np.array_equal(got[name], expected[name]), name
@@ -82,12 +65,12 @@ def test_a_run_killed_at_twenty_random_moments_equals_an_uninterrupted_one(tmp_p
 
 @pytest.mark.slow
 def test_workers_do_not_outlive_a_collector_that_was_killed(tmp_path):
-    process = start(tmp_path / "run", 2)
+    process = start(tmp_path / "run", 2, samples=300)
     deadline = time.monotonic() + 30
     while not list((tmp_path / "run").glob("shards/*.parquet")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.join()
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:

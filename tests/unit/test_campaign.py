@@ -3,15 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import apiece
 from apiece import campaign
 from apiece._progress import Silent
-from apiece.errors import EngineError, StoreError
+from apiece.errors import EngineError, PlanError, StoreError
 
 COLUMNS = ("task", "k", "point", "delta", "loss")
 SETTINGS = {
+    "model": "tree",  # the refit that takes least time
     "sizes": (6, 20),
     "samples": 6,
     "random_state": 3,
@@ -60,15 +62,18 @@ class Listener(Silent):
         self.said.append(text)
 
 
-@pytest.mark.parametrize("model", ["logistic", "forest"])
+def forest(n_trees=3):
+    return RandomForestClassifier(n_estimators=n_trees)
+
+
+@pytest.mark.parametrize("model", ["tree", forest()], ids=["tree", "forest"])
 def test_the_answer_does_not_depend_on_the_number_of_workers(blobs, tmp_path, model):
-    points = range(6) if model == "forest" else None
+    settings = {**SETTINGS, "model": model, "points": range(0, 60, 2), "share": 15, "samples": 12}
     runs = [
-        apiece.collect(
-            blobs, model=model, points=points, n_jobs=n_jobs, to=tmp_path / str(n_jobs), **SETTINGS
-        )
+        apiece.collect(blobs, n_jobs=n_jobs, to=tmp_path / str(n_jobs), **settings)
         for n_jobs in (1, 2)
     ]
+    assert len(runs[0].store.indices()) > 1
     assert same(*runs)
     assert runs[0].is_complete
 
@@ -122,6 +127,36 @@ def test_more_samples_extend_a_run_to_what_it_would_have_been(blobs, tmp_path):
     assert same(extended, apiece.collect(blobs, **longer))
 
 
+def test_fewer_samples_than_a_run_was_planned_for_leave_it_as_it_is(blobs, tmp_path):
+    whole = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    before = whole.contributions()
+    sorted((tmp_path / "run" / "shards").iterdir())[-1].unlink()
+    again = apiece.collect(blobs, to=tmp_path / "run", **{**SETTINGS, "samples": 2})
+    assert again.is_complete
+    assert np.array_equal(again.contributions().delta, before.delta)
+    assert again.manifest["samples"] == SETTINGS["samples"]
+
+
+def test_progress_reads_no_contribution(blobs, tmp_path, monkeypatch):
+    run = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
+    n_rows = len(run.contributions())
+
+    def never(*_):
+        raise AssertionError("the footers tell")
+
+    monkeypatch.setattr("apiece.store._store.decode", never)
+    opened = apiece.open(tmp_path / "run")
+    assert opened.is_complete
+    assert opened.progress().n_contributions == n_rows
+    assert f"{n_rows:,} of {n_rows:,}" in repr(opened)
+
+
+@pytest.mark.parametrize("random_state", [-1, "seven", 1.5])
+def test_what_is_not_a_seed_is_refused(blobs, random_state):
+    with pytest.raises(PlanError, match="is not a seed: expected an integer of at least 0"):
+        apiece.collect(blobs, **{**SETTINGS, "random_state": random_state})
+
+
 @pytest.mark.parametrize("harm", ["truncate", "alter", "delete", "empty"])
 def test_a_harmed_shard_is_named_and_computed_anew(blobs, tmp_path, harm):
     whole = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
@@ -151,7 +186,7 @@ def parts(dataset, path):
     from apiece.sampling import Design, make_plan
     from apiece.store import FolderStore
 
-    engine, _ = choose_engine(dataset, engine="refit")
+    engine, _ = choose_engine(dataset, model="tree", engine="refit")
     design = Design.of(SETTINGS["sizes"], samples=SETTINGS["samples"], share=SETTINGS["share"])
     plan = make_plan(
         design,
@@ -175,10 +210,10 @@ def test_progress_adds_up_to_the_total(blobs, tmp_path):
 
 
 def test_failed_tasks_are_named_and_the_rest_is_kept_and_mended_later(blobs, tmp_path):
-    settings = {**SETTINGS, "sizes": [6, 10, 15], "points": range(0, 60, 2)}
     broken = Moody(refuses=(11,))
+    settings = {**SETTINGS, "sizes": [6, 10, 15], "points": range(0, 60, 2), "model": broken}
     with pytest.raises(EngineError, match=r"tasks failed.*not today"):
-        apiece.collect(blobs, model=broken, to=tmp_path / "run", **settings)
+        apiece.collect(blobs, to=tmp_path / "run", **settings)
     run = apiece.open(tmp_path / "run")
     assert not run.is_complete
     assert set(run.contributions().k) == {6, 15}
@@ -209,7 +244,7 @@ def test_a_model_that_always_fails_ends_the_campaign_early(blobs, engine):
 
 @pytest.mark.parametrize("engine", ["refit", "logistic"])
 def test_a_loss_that_is_not_a_number_is_never_stored(blobs, engine):
-    run = {**SETTINGS, "engine": engine, "metric": lambda y, p: float("nan")}
+    run = {**SETTINGS, "model": "logistic", "engine": engine, "metric": lambda y, p: float("nan")}
     with pytest.raises(EngineError, match=r"task 0 \(k="):
         apiece.collect(blobs, **run)
 

@@ -2,7 +2,7 @@
 
 from apiece.campaign._collect import collect
 from apiece.campaign._compute import compare, compute
-from apiece.campaign._request import default_sizes, describe, point_table, positions
+from apiece.campaign._request import default_sizes, describe, point_table, positions, stored
 
 __all__ = [
     "collect",
@@ -12,4 +12,5 @@ __all__ = [
     "describe",
     "point_table",
     "positions",
+    "stored",
 ]

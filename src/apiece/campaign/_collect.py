@@ -68,7 +68,7 @@ def collect(
             store.write(shard)
             hears.advance(len(shard))
             n_rows += len(shard)
-            failed |= shard.failed
+            failed |= shard.footer.failed
             if not n_rows and len(failed) >= HOPELESS:
                 break
     if failed:
@@ -88,7 +88,7 @@ def _take_stock(store: Store, hears: Reporter) -> tuple[set[int], int]:
         except StoreError as error:
             hears.say(str(error))
             continue
-        if not shard.failed and shard.end_task == store.layout.unit(index).tasks.stop:
+        if shard.footer.completes(store.layout.unit(index)):
             complete.add(index)
             n_rows += len(shard)
     return complete, n_rows

@@ -6,6 +6,7 @@ import hashlib
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from apiece.data import Dataset
 from apiece.engine import Engine
 from apiece.errors import PlanError
 from apiece.sampling import DrawnPlan
-from apiece.store import SCHEMA_VERSION, Layout, Manifest
+from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,13 @@ def default_sizes(dataset: Dataset) -> tuple[int, int]:
     k_max = min(1000, dataset.n_pool // 2)
     k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
     return min(k_min, k_max), k_max
+
+
+def stored(folder: Path | None) -> Manifest | None:
+    """Return the manifest of the run in ``folder``, or None if there is no run yet."""
+    if folder is None or not (folder / "manifest.json").exists():
+        return None
+    return open_run(folder).manifest
 
 
 def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:

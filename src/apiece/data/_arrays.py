@@ -13,7 +13,7 @@ from pandas.api.types import is_list_like, is_numeric_dtype
 from apiece._rng import RandomState, seed_from
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data._dataset import Dataset
-from apiece.data._ids import as_ids
+from apiece.data._ids import as_ids, as_series
 from apiece.data._numeric import NumericEncoder, check_numbers
 from apiece.data._options import FilePath, Kind
 from apiece.data._readers import read_npz
@@ -174,7 +174,7 @@ def as_column(y: object, n_rows: int, what: str) -> pd.Series:
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]
     if isinstance(y, list | tuple) and not any(is_list_like(label) for label in y):
-        y = pd.Series(y)  # np.asarray would turn a missing label beside strings into 'nan'
+        y = as_series(y, what)  # np.asarray would turn a missing label beside strings into 'nan'
     elif not isinstance(y, pd.Series):
         values = np.asarray(y)
         if values.ndim == 2 and values.shape[1] == 1:
@@ -184,7 +184,7 @@ def as_column(y: object, n_rows: int, what: str) -> pd.Series:
                 f"{what} has shape {values.shape}: expected one dimension, a label for each row. "
                 f"Pass {what}.argmax(axis=1) if it is one-hot."
             )
-        y = pd.Series(values)
+        y = as_series(values, what)
     if len(y) != n_rows:
         raise DataError(
             f"{what} has {len(y):,} entries for {n_rows:,} rows of features: expected one label "

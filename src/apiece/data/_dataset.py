@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from apiece._check import check_text
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data._constructors import Constructors
 from apiece.data._fingerprint import digest
@@ -94,6 +95,15 @@ class Dataset(Constructors):
                 "fit together: expected one target and id for each row, and the same features. "
                 "Use Dataset.from_arrays, which checks each of them."
             )
+        named = {
+            "ids": self.ids,
+            "labels": self.classes,
+            "validation ids": self.ids_val,
+            "feature names": self.feature_names,
+            "target names": [self.target_name],
+        }
+        for what, names in named.items():
+            check_text(what, names)
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from apiece._check import some
+from apiece._check import check_text, some
 from apiece._typing import AnyArray, IntArray
 from apiece.errors import DataError
 
@@ -33,7 +33,7 @@ def as_ids(values: object, n_rows: int, *, what: str) -> AnyArray:
     >>> as_ids([3.0, 1.0], 2, what="ids").tolist()
     [3, 1]
     """
-    series = pd.Series(values)
+    series = as_series(values, what)
     if len(series) != n_rows:
         raise DataError(
             f"{what} names {len(series):,} rows, the data has {n_rows:,}: expected one id for "
@@ -55,6 +55,15 @@ def as_ids(values: object, n_rows: int, *, what: str) -> AnyArray:
         )
     check_unique(ids, what=what)
     return ids
+
+
+def as_series(values: Any, what: str) -> pd.Series:
+    """Return values as a Series, which refuses text with half a character in it."""
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:
+        check_text(what, values)
+        raise
 
 
 def check_unique(ids: AnyArray, *, what: str) -> None:

@@ -3,12 +3,13 @@
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest
 from apiece.store._run import Progress, Run, open_run
-from apiece.store._shards import SCHEMA_VERSION, Shard, make_shard
+from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
 from apiece.store._store import FolderStore, MemoryStore, Store
 
 __all__ = [
     "SCHEMA_VERSION",
     "FolderStore",
+    "Footer",
     "Layout",
     "Manifest",
     "MemoryStore",

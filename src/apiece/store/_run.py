@@ -104,12 +104,12 @@ class Run:
         return self.progress().is_complete
 
     def progress(self) -> Progress:
-        """Count what is stored.
+        """Count what is stored, from the footers of the shards alone.
 
         Raises
         ------
         StoreError
-            If a shard is damaged.
+            If a shard is truncated; other damage shows when its contributions are read.
         """
         layout = self.store.layout
         n_rows = n_complete = 0
@@ -117,12 +117,12 @@ class Run:
         notes: dict[str, int] = {}
         certificates = [float("nan")]
         for index in self.store.indices():
-            shard = self.store.read(index)
-            n_rows += len(shard)
-            n_complete += not shard.failed and shard.end_task == layout.unit(index).tasks.stop
-            failed |= shard.failed
-            certificates.append(shard.certificate)
-            for name, count in shard.notes.items():
+            footer = self.store.footer(index)
+            n_rows += footer.n_rows
+            n_complete += footer.completes(layout.unit(index))
+            failed |= footer.failed
+            certificates.append(footer.certificate)
+            for name, count in footer.notes.items():
                 notes[name] = notes.get(name, 0) + count
         certificate = float(np.fmax.reduce(certificates))
         n_planned = int(self.manifest["n_contributions"])

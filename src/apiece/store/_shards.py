@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apiece._files import read_table
+from apiece._files import read_footer, read_table
 from apiece._typing import AnyArray
 from apiece.errors import StoreError
+from apiece.store._layout import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,16 +37,16 @@ _COLUMNS: dict[str, np.dtype[Any]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """The contributions of one unit of work.
+@dataclass(frozen=True)
+class Footer:
+    """What a shard tells of itself without being read.
 
     Parameters
     ----------
     index
-        Place of the unit in the run.
-    columns
-        ``task``, ``k``, ``point``, ``delta``, ``loss``, each of shape ``(n_rows,)``.
+        Place of its unit of work in the run.
+    n_rows
+        How many contributions it holds.
     end_task
         One past the last task that the unit covers.
     certificate
@@ -56,19 +58,39 @@ class Shard:
     """
 
     index: int
-    columns: dict[str, AnyArray]
+    n_rows: int
     end_task: int
     certificate: float = float("nan")
     notes: dict[str, int] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
 
+    def completes(self, unit: Unit) -> bool:
+        """Whether it holds all of that unit of work."""
+        return not self.failed and self.end_task == unit.tasks.stop
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The contributions of one unit of work.
+
+    Parameters
+    ----------
+    footer
+        Its place in the run, and what the engine said about it.
+    columns
+        ``task``, ``k``, ``point``, ``delta``, ``loss``, each of shape ``(n_rows,)``.
+    """
+
+    footer: Footer
+    columns: dict[str, AnyArray]
+
     def __len__(self) -> int:
-        return len(self.columns["delta"])
+        return self.footer.n_rows
 
     @property
-    def n_tasks(self) -> int:
-        """How many tasks the shard holds contributions of."""
-        return len(np.unique(self.columns["task"]))
+    def index(self) -> int:
+        """Place of its unit of work in the run."""
+        return self.footer.index
 
 
 def make_shard(
@@ -92,7 +114,7 @@ def make_shard(
         "delta": join([row[3] for row in rows], "delta"),
         "loss": repeat([row[4] for row in rows], "loss"),
     }
-    return Shard(index, columns, **meta)
+    return Shard(Footer(index, sum(counts), **meta), columns)
 
 
 def encode(shard: Shard) -> bytes:
@@ -100,13 +122,14 @@ def encode(shard: Shard) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    foot = shard.footer
     meta: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "shard": shard.index,
-        "end_task": shard.end_task,
-        "certificate": None if np.isnan(shard.certificate) else shard.certificate,
-        "notes": shard.notes,
-        "failed": {str(task): message for task, message in shard.failed.items()},
+        "shard": foot.index,
+        "end_task": foot.end_task,
+        "certificate": None if np.isnan(foot.certificate) else foot.certificate,
+        "notes": foot.notes,
+        "failed": {str(task): message for task, message in foot.failed.items()},
     }
     meta["digest"] = _digest(shard.columns, meta)
     table = pa.table(shard.columns)
@@ -135,24 +158,50 @@ def decode(path: Path) -> Shard:
     """
     import pyarrow as pa
 
-    try:
+    with _checked(path):
         table = read_table(pa.BufferReader(path.read_bytes()))
         meta = json.loads((table.schema.metadata or {})[b"apiece"])
         columns = {name: _column(table, name) for name in _COLUMNS}
         digest = meta.pop("digest")
         if digest != _digest(columns, meta):
             raise ValueError("its contents do not match its digest")
-        if meta["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"its schema version is {meta['schema_version']}")
-        certificate = meta["certificate"]
-        return Shard(
-            index=int(meta["shard"]),
-            columns=columns,
-            end_task=int(meta["end_task"]),
-            certificate=float("nan") if certificate is None else float(certificate),
-            notes={str(name): int(count) for name, count in meta["notes"].items()},
-            failed={int(task): str(message) for task, message in meta["failed"].items()},
-        )
+        return Shard(_footer(meta, table.num_rows), columns)
+
+
+def decode_footer(path: Path) -> Footer:
+    """Read what a shard tells of itself, unchecked against its columns.
+
+    Raises
+    ------
+    StoreError
+        If the file is truncated, or not a shard of this schema.
+    """
+    with _checked(path), open(path, "rb") as file:
+        n_rows, metadata = read_footer(file)
+        return _footer(json.loads(metadata[b"apiece"]), n_rows)
+
+
+def _footer(meta: dict[str, Any], n_rows: int) -> Footer:
+    if meta["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"its schema version is {meta['schema_version']}")
+    certificate = meta["certificate"]
+    return Footer(
+        index=int(meta["shard"]),
+        n_rows=n_rows,
+        end_task=int(meta["end_task"]),
+        certificate=float("nan") if certificate is None else float(certificate),
+        notes={str(name): int(count) for name, count in meta["notes"].items()},
+        failed={int(task): str(message) for task, message in meta["failed"].items()},
+    )
+
+
+@contextmanager
+def _checked(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file makes its reader raise into an error that names it."""
+    import pyarrow as pa
+
+    try:
+        yield
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -20,7 +20,7 @@ from apiece._files import make_folder, read_table, write_whole
 from apiece.errors import StoreError
 from apiece.store._layout import Layout
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
-from apiece.store._shards import Shard, decode, encode
+from apiece.store._shards import Footer, Shard, decode, decode_footer, encode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,10 @@ class Store(Protocol):
 
     def indices(self) -> list[int]:
         """The indices of the shards that are there, rising."""
+        ...
+
+    def footer(self, index: int) -> Footer:
+        """Return what a shard tells of itself, without reading it."""
         ...
 
     def read(self, index: int) -> Shard:
@@ -111,6 +115,10 @@ class MemoryStore(_Described):
     def indices(self) -> list[int]:
         """The indices of the shards that are there, rising."""
         return sorted(self._shards)
+
+    def footer(self, index: int) -> Footer:
+        """Return what a shard tells of itself."""
+        return self._shards[index].footer
 
     def read(self, index: int) -> Shard:
         """Return a shard."""
@@ -193,14 +201,28 @@ class FolderStore(_Described):
         StoreError
             If the file is truncated, altered, or belongs elsewhere.
         """
-        file = self._file(index)
-        shard = decode(file)
-        if shard.index != index:
-            raise StoreError(
-                f"{file} holds shard {shard.index}: expected shard {index}. Collect again with the "
-                "same settings: that shard alone is computed anew."
-            )
+        shard = decode(self._file(index))
+        self._check_place(index, shard.footer)
         return shard
+
+    def footer(self, index: int) -> Footer:
+        """Return what a shard tells of itself, without reading it.
+
+        Raises
+        ------
+        StoreError
+            If the file is truncated, or belongs elsewhere.
+        """
+        footer = decode_footer(self._file(index))
+        self._check_place(index, footer)
+        return footer
+
+    def _check_place(self, index: int, footer: Footer) -> None:
+        if footer.index != index:
+            raise StoreError(
+                f"{self._file(index)} holds shard {footer.index}: expected shard {index}. Collect "
+                "again with the same settings: that shard alone is computed anew."
+            )
 
     def _file(self, index: int) -> Path:
         return self.path / "shards" / f"shard-{index:08d}.parquet"

@@ -62,7 +62,8 @@ class StoreContract(ABC):
             back = store.read(index)
             for name, column in expected.columns.items():
                 assert_array_equal(back.columns[name], column)
-            assert back.end_task == expected.end_task
+            assert store.footer(index).end_task == expected.footer.end_task
+            assert store.footer(index).n_rows == len(expected)
 
     def test_a_shard_can_be_replaced(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from apiece.data import Dataset
+from apiece.errors import DataError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -190,3 +191,12 @@ def test_importing_the_room_loads_neither_pandas_nor_scikit_learn():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("names", "what"), [({"ids": ["a", "b\ud800", "c", "d"]}, "ids"), ({}, "y")]
+)
+def test_half_a_character_is_refused_before_any_file_is_written(names, what):
+    y = ["no", "yes\udfff"] * 2 if what == "y" else ["no", "yes"] * 2
+    with pytest.raises(DataError, match=f"^{what} hold .* broken off"):
+        Dataset.from_arrays(np.eye(4), y, **names)

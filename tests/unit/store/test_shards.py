@@ -29,8 +29,8 @@ def test_a_shard_comes_back_as_it_was(tmp_path):
     for name, column in shard.columns.items():
         assert np.array_equal(back.columns[name], column), name
         assert back.columns[name].dtype == column.dtype
-    assert (back.index, back.end_task, back.certificate) == (4, 3, 1e-9)
-    assert (back.notes, back.failed) == ({"fits": 7}, {9: "it broke"})
+    assert (back.index, back.footer.end_task, back.footer.certificate) == (4, 3, 1e-9)
+    assert (back.footer.notes, back.footer.failed) == ({"fits": 7}, {9: "it broke"})
 
 
 def test_a_shard_is_plain_parquet_for_duckdb_and_pandas(tmp_path):
@@ -74,7 +74,7 @@ def test_an_altered_byte_is_noticed_or_changes_nothing(tmp_path):
             continue
         for name, column in shard.columns.items():
             assert np.array_equal(back.columns[name], column)
-        assert (back.index, back.end_task, back.failed) == (4, 3, {9: "it broke"})
+        assert (back.index, back.footer.end_task, back.footer.failed) == (4, 3, {9: "it broke"})
     assert noticed > 200
 
 
