@@ -48,7 +48,8 @@ def collect(
     candidates: Any = None,
     share: int | None = None,
     random_state: RandomState = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
+    backend: str | None = None,
     to: str | Path | None = None,
     progress: bool | None = None,
 ) -> Run:
@@ -94,7 +95,10 @@ def collect(
     random_state
         Seed. None draws one and writes it into the manifest; a resumed run keeps its own.
     n_jobs
-        Worker processes, -1 for one per core. The answer does not depend on it.
+        Worker processes, -1 for one per core; None for this process alone, or what a surrounding
+        ``joblib.parallel_config`` says. The answer does not depend on it.
+    backend
+        A cluster instead: ``dask://host:port`` (its scheduler), or ``ray``. Nor on this.
     to
         Folder of the run; None keeps it in memory.
     progress
@@ -155,7 +159,7 @@ def collect(
             f"plan: {plan.n_contributions:,} contributions of {len(valued):,} points from "
             f"{len(plan):,} training sets of {low:,} to {high:,} points, seed {seed}"
         )
-        campaign.collect(chosen, plan, store, n_jobs=n_jobs, reporter=hears)
+        campaign.collect(chosen, plan, store, n_jobs=n_jobs, backend=backend, reporter=hears)
     run = Run(store)
     _warn_of_weak_fits(run)
     return run

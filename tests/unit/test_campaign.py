@@ -105,7 +105,7 @@ def test_collecting_again_computes_nothing_more(blobs, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("nothing is left to compute")
 
-    monkeypatch.setattr("apiece.campaign._collect.compute", never)
+    monkeypatch.setattr("apiece.campaign._work.compute", never)
     again = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
     assert np.array_equal(again.contributions().delta, before)
 

@@ -7,22 +7,19 @@ several collectors may work on one run at the same time, since they write the sa
 
 from __future__ import annotations
 
-import os
 import secrets
-import signal
-import threading
-import time
+from collections import Counter
 from collections.abc import Generator, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from functools import cache
 
 from apiece._progress import Reporter, Silent
-from apiece.campaign._compute import HOPELESS, compute
+from apiece.campaign._compute import ATTEMPTS, HOPELESS
+from apiece.campaign._pools import Pool, WorkersLost, pool_of
+from apiece.campaign._work import Done, Job, keep
 from apiece.engine import Engine
 from apiece.errors import EngineError, StoreError
-from apiece.records import Plan, Task
-from apiece.store import Shard, Store, Unit
+from apiece.records import Plan
+from apiece.store import Store
 
 
 def collect(
@@ -30,7 +27,8 @@ def collect(
     plan: Plan,
     store: Store,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
+    backend: str | None = None,
     reporter: Reporter | None = None,
 ) -> None:
     """Compute and store every unit of the plan that the store lacks.
@@ -44,7 +42,11 @@ def collect(
     store
         Keeps the shards.
     n_jobs
-        Worker processes, each with one BLAS thread; -1 for one per core.
+        Worker processes, each with one BLAS thread; -1 for one per core, None for one, or as many
+        as the caller's ``joblib.parallel_config`` says.
+    backend
+        ``dask://host:port``, ``ray``, or None for this machine or the caller's
+        ``joblib.parallel_config``.
     reporter
         Hears how far the work is.
 
@@ -54,21 +56,22 @@ def collect(
         After everything else was computed and stored, if some tasks failed.
     """
     hears = reporter or Silent()
-    layout = store.layout
     complete, n_rows = _take_stock(store, hears)
-    todo = [index for index in range(len(layout)) if index not in complete]
+    todo = [index for index in range(len(store.layout)) if index not in complete]
     hears.start(store.manifest["n_contributions"], n_rows)
     if complete and todo:  # a second collector on the same run had better begin elsewhere
         start = secrets.randbelow(len(todo))
         todo = todo[start:] + todo[:start]
 
     failed: dict[int, str] = {}
-    with closing(_shards(engine, plan, store, todo, n_jobs)) as shards:
-        for shard in shards:
-            store.write(shard)
-            hears.advance(len(shard))
-            n_rows += len(shard)
-            failed |= shard.footer.failed
+    job, pool = Job.of(engine, plan, store), pool_of(backend, n_jobs, len(todo))
+    with job.marked(), closing(_units(pool, job, store, todo, hears)) as units:
+        for footer, shard in units:
+            if shard is not None:
+                keep(store, shard)
+            hears.advance(footer.n_rows)
+            n_rows += footer.n_rows
+            failed |= footer.failed
             if not n_rows and len(failed) >= HOPELESS:
                 break
     if failed:
@@ -94,55 +97,38 @@ def _take_stock(store: Store, hears: Reporter) -> tuple[set[int], int]:
     return complete, n_rows
 
 
-def _shards(
-    engine: Engine, plan: Plan, store: Store, todo: list[int], n_jobs: int
-) -> Generator[Shard]:
-    """Yield each unit's shard as it is done, in any order."""
-    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
-    from threadpoolctl import threadpool_limits
+def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter) -> Generator[Done]:
+    """Yield each unit as it is done, in any order, whatever becomes of workers.
 
-    def units() -> Iterator[tuple[Unit, list[Task]]]:
-        present = set(store.indices())
-        for index in todo:
-            if index not in present and store.has(index):
-                continue  # another collector has just stored it
-            unit = store.layout.unit(index)
-            yield unit, [plan[task] for task in unit.tasks]
+    When workers are lost, the units that were under way are tried again one by one, so that one
+    which takes its worker with it is found; after three times it is given up and recorded.
+    """
+    present = set(store.indices())
+    left = dict.fromkeys(todo)
+    losses = Counter[int]()
 
-    if effective_n_jobs(n_jobs) == 1 or len(todo) <= 1:
-        with threadpool_limits(1):
-            for unit, tasks in units():
-                yield compute(engine, unit, tasks)
-        return
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(_compute_in_worker)(engine, unit, tasks) for unit, tasks in units()
-        )
+    while left:
+        suspect = next((index for index in left if losses[index]), None)
+        under_way = set[int]()
+
+        def units(batch: list[int], under_way: set[int] = under_way) -> Iterator[int]:
+            for index in batch:
+                if index not in present and store.has(index):
+                    del left[index]  # another collector has just stored it
+                    continue
+                under_way.add(index)
+                yield index
+
         try:
-            with closing(results):
-                yield from results
-        except BrokenProcessPool as error:
-            raise EngineError(
-                f"a worker process died ({error}): expected it to finish its unit of work. Often "
-                "memory ran out. What was done is stored; collect again with fewer jobs (n_jobs=, "
-                "--jobs)."
-            ) from error
-
-
-def _compute_in_worker(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
-    _settle_in_worker()
-    return compute(engine, unit, tasks)
-
-
-@cache
-def _settle_in_worker() -> None:
-    """Leave Ctrl-C to the collecting process, and go when it has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collector = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == collector:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+            with closing(pool(job, units(list(left) if suspect is None else [suspect]))) as done:
+                for unit in done:
+                    under_way.discard(unit.footer.index)
+                    del left[unit.footer.index]
+                    yield unit
+        except WorkersLost as error:
+            hears.say(f"{error}; {len(under_way)} units of work are tried again")
+            losses.update(under_way)
+            for index in under_way:
+                if losses[index] >= ATTEMPTS:
+                    del left[index]
+                    yield job.give_up(index, f"its worker was lost {ATTEMPTS} times: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from apiece.errors import EngineError
 from apiece.records import Outcome, Plan, Task
 from apiece.store import Shard, Unit, make_shard
 
+ATTEMPTS = 3  # before a task is recorded as failed
 HOPELESS = 20  # this many failed tasks without a single good one end a campaign
 _COMPARED = 400  # contributions that an approximate engine is judged by
 _COMPARED_TASKS = 8
@@ -26,7 +28,7 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     for task in tasks:
         points = unit.slice_of(task.points)
         try:
-            outcome = _run(engine, replace(task, points=points))
+            outcome = _attempt(engine, replace(task, points=points))
         except EngineError as error:
             failed[task.index] = str(error)
             if len(failed) >= HOPELESS and not rows:
@@ -44,6 +46,14 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
         notes=notes,
         failed=failed,
     )
+
+
+def _attempt(engine: Engine, task: Task) -> Outcome:
+    """Run one task, again if it fails: memory or a file may have been short for a moment."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(EngineError):
+            return _run(engine, task)
+    return _run(engine, task)
 
 
 def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:

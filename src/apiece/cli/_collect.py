@@ -42,6 +42,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option("--share", type=int, help="Points that share one draw; 1 is the paper's design.")
 @click.option("--random-state", type=int, help="Seed; drawn and kept if left out.")
 @click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
+@click.option("--backend", help="A cluster: dask://host:port, or ray. Default: this machine.")
 @reading
 @common
 def collect(
@@ -115,6 +116,7 @@ _COLLECT_OPTIONS = (
     "engine",
     "share",
     "random_state",
+    "backend",
 )
 
 

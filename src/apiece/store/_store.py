@@ -135,7 +135,7 @@ class FolderStore(_Described):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.absolute()  # workers may stand in another folder
         self.manifest = read_manifest(path)
 
     @classmethod
@@ -223,6 +223,21 @@ class FolderStore(_Described):
                 f"{self._file(index)} holds shard {footer.index}: expected shard {index}. Collect "
                 "again with the same settings: that shard alone is computed anew."
             )
+
+    def mark(self, token: str) -> None:
+        """Leave a mark by which other processes can tell that they see this very folder."""
+        write_whole(self._mark(token), b"")
+
+    def is_marked(self, token: str) -> bool:
+        """Whether the mark is seen from here."""
+        return self._mark(token).exists()
+
+    def unmark(self, token: str) -> None:
+        """Take the mark away."""
+        self._mark(token).unlink(missing_ok=True)
+
+    def _mark(self, token: str) -> Path:
+        return self.path / f".{token}.mark.tmp"  # swept like anything half-written
 
     def _file(self, index: int) -> Path:
         return self.path / "shards" / f"shard-{index:08d}.parquet"

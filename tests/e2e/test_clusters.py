@@ -1,0 +1,245 @@
+"""Clusters of separate processes on this machine: the same store, whatever becomes of workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+
+import apiece
+from apiece.engine import RefitEngine
+from apiece.errors import EngineError, PlanError
+
+from conftest import make_blobs
+
+COLUMNS = ("task", "k", "point", "delta", "loss")
+SETTINGS = {"model": "tree", "sizes": (6, 12), "samples": 30, "random_state": 1, "progress": False}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    "DASK_DISTRIBUTED__WORKER__PREFETCH": "1",
+}
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(RefitEngine, "rows_per_shard", 24)
+
+
+def columns(run):
+    table = run.contributions()
+    return [getattr(table, name).tolist() for name in COLUMNS]
+
+
+def files(folder):
+    return {file.name: file.read_bytes() for file in (folder / "shards").iterdir()}
+
+
+class Dask:
+    """A scheduler and its workers, each a process of its own, on the loopback address."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, []
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._start(
+            *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
+            *("--scheduler-file", str(self.file)),
+        )
+        deadline = time.monotonic() + 60
+        while not self.file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.address = json.loads(self.file.read_text())["address"].removeprefix("tcp://")
+        self.backend = f"dask://{self.address}"
+
+    def worker(self, cwd=None):
+        return self._start(
+            *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+            *("--local-directory", str(self.folder / "scratch")),
+            cwd=cwd,
+        )
+
+    def _start(self, *words, cwd=None):
+        command = [sys.executable, "-m", "dask", *words]
+        with open(self.folder / "dask.log", "a") as log:
+            process = subprocess.Popen(command, env=ENVIRONMENT, cwd=cwd, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def kill_when_busy(folder, process, n_shards=3):
+    """Kill a process once the run has some shards, from a thread beside the collector."""
+
+    def watch():
+        while len(list(folder.glob("shards/*.parquet"))) < n_shards:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path):
+    import dask
+
+    dataset = make_blobs(n=24)
+    alone = apiece.collect(dataset, to=tmp_path / "alone", **SETTINGS)
+    with Dask(tmp_path) as cluster:
+        first = cluster.worker()
+        settings = {**SETTINGS, "backend": cluster.backend}
+        run = apiece.collect(dataset, to=tmp_path / "run", **settings)
+        assert files(tmp_path / "run") == files(tmp_path / "alone")
+        assert not list((tmp_path / "run").glob(".*"))
+        assert columns(apiece.collect(dataset, **settings)) == columns(alone)  # not shared
+
+        cluster.worker()
+        killer = kill_when_busy(tmp_path / "killed", first)
+        run = apiece.collect(dataset, to=tmp_path / "killed", **settings)
+        killer.join()
+        assert first.wait() == -signal.SIGKILL
+        assert run.is_complete
+        assert files(tmp_path / "killed") == files(tmp_path / "alone")
+
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"})
+        killer = kill_when_busy(tmp_path / "lost", cluster.scheduler)
+        with pytest.raises(EngineError, match=r"no Dask scheduler answers.*What was done is store"):
+            apiece.collect(dataset, to=tmp_path / "lost", **settings)
+        killer.join()
+        assert not apiece.open(tmp_path / "lost").is_complete
+        apiece.collect(dataset, to=tmp_path / "lost", **SETTINGS)
+        assert files(tmp_path / "lost") == files(tmp_path / "alone")
+
+
+RAY = """
+import sys, threading, time, os, signal
+from pathlib import Path
+import ray
+import apiece
+from apiece.engine import RefitEngine
+from conftest import make_blobs
+
+folder, kill = Path(sys.argv[1]), sys.argv[2] == "kill"
+ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+RefitEngine.rows_per_shard = 24
+
+@ray.remote
+def pid():
+    time.sleep(0.5)
+    return os.getpid()
+
+pids = set(ray.get([pid.remote() for _ in range(2)]))
+
+def watch():
+    while len(list(folder.glob("shards/*.parquet"))) < 3:
+        time.sleep(0.01)
+    os.kill(min(pids), signal.SIGKILL)
+    print("killed", flush=True)
+
+if kill:
+    threading.Thread(target=watch, daemon=True).start()
+apiece.collect(
+    make_blobs(n=24), model="tree", sizes=(6, 12), samples=30, random_state=1, progress=False,
+    backend="ray", to=folder,
+)
+ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fate", ["live", "kill"])
+def test_ray_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path, fate):
+    apiece.collect(make_blobs(n=24), to=tmp_path / "alone", **SETTINGS)
+    done = subprocess.run(
+        [sys.executable, "-c", RAY, str(tmp_path / "run"), fate],
+        env={**ENVIRONMENT, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("killed" in done.stdout) == (fate == "kill")
+    assert files(tmp_path / "run") == files(tmp_path / "alone")
+
+
+def squared(y, probabilities):
+    return float(np.mean((y - probabilities[:, 1]) ** 2))
+
+
+class Fatal(ClassifierMixin, BaseEstimator):
+    """A model that kills its process at one size, unless that is the collector's."""
+
+    def __init__(self, collector=0, size=0):
+        self.collector, self.size = collector, size
+
+    def fit(self, X, y):
+        if os.getpid() != self.collector and len(y) == self.size:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.model_ = DecisionTreeClassifier(random_state=0).fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)
+
+
+@pytest.mark.slow
+def test_a_unit_that_takes_three_workers_with_it_is_recorded_and_the_others_are_done(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(RefitEngine, "rows_per_shard", 1)
+    dataset, model = make_blobs(n=24), Fatal(os.getpid(), 13)
+    settings = {**SETTINGS, "model": model, "points": [0, 1], "sizes": [6, 8, 12], "samples": 3}
+    with pytest.raises(EngineError, match=r"tasks failed; .* its worker was lost 3 times"):
+        apiece.collect(dataset, n_jobs=2, to=tmp_path / "run", **settings)
+    stored = apiece.open(tmp_path / "run")
+    assert set(stored.contributions().k) == {6, 8}
+    assert stored.progress().failed
+    run = apiece.collect(dataset, to=tmp_path / "run", **settings)  # here the model is harmless
+    assert run.is_complete
+    assert columns(run) == columns(apiece.collect(dataset, **settings))
+
+
+def test_a_surrounding_parallel_config_is_followed(tmp_path):
+    import joblib
+
+    dataset = make_blobs(n=24)
+    alone = apiece.collect(dataset, **SETTINGS)
+    threads = set()
+
+    def metric(y, prediction):
+        threads.add(threading.get_ident())
+        return squared(y, prediction)
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        beside = apiece.collect(dataset, to=tmp_path / "run", **SETTINGS)
+        apiece.collect(dataset, **{**SETTINGS, "metric": metric})
+    assert columns(beside) == columns(alone)
+    assert len(threads) > 1
+
+
+@pytest.mark.parametrize("backend", ["dask", "dask://", "spark://here:1", ""])
+def test_a_backend_that_is_none_is_refused(backend):
+    with pytest.raises(PlanError, match="is not a place to compute"):
+        apiece.collect(make_blobs(n=24), **{**SETTINGS, "backend": backend})
