@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from apiece.errors import ApieceError, DataError, UnknownNameError
+from apiece.errors import ApieceError, DataError, PlanError, UnknownNameError
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -65,3 +66,22 @@ def check_text(what: str, names: Iterable[object] | None) -> None:
             f"{what} hold {some(broken)}, where a character is broken off: expected text that can "
             "be written to a file. Decode the data again, or replace those characters."
         ) from None
+
+
+def as_bytes(what: str, amount: int | str) -> int:
+    """Return an amount of memory in bytes.
+
+    >>> as_bytes("memory", "1.5 GB"), as_bytes("memory", 4_000_000)
+    (1500000000, 4000000)
+    """
+    found = re.fullmatch(r"\s*([\d.]+)\s*([kMGT]?)i?B?\s*", str(amount), re.IGNORECASE)
+    try:
+        number = float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") if found else 0
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise PlanError(
+            f"{what}={amount!r} is not an amount of memory: expected bytes, or words such as "
+            f"'2GB' or '500 MB'. Pass for example {what}='2GB' (--{what} 2GB)."
+        )
+    return int(number)

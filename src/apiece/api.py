@@ -20,7 +20,7 @@ from apiece.data import Dataset, FilePath
 from apiece.engine import METRICS, MODELS, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
-from apiece.records import Contributions, marked
+from apiece.records import Contributions, Table, marked
 from apiece.report import serve as serve_report
 from apiece.report import write as write_report
 from apiece.sampling import Design, make_plan
@@ -170,6 +170,7 @@ def fit(
     *,
     method: str = DEFAULT_METHOD,
     dataset: Dataset | None = None,
+    memory: int | str | None = None,
     **settings: Any,
 ) -> Laws:
     r"""Fit one law per point: its mean contribution $\psi_k$ with noise $\sigma^2 / k^\beta$.
@@ -186,6 +187,10 @@ def fit(
         (whichever method and family foretells the largest sizes best).
     dataset
         The dataset of the run, for methods that learn from features.
+    memory
+        What contributions may take at once, such as ``"2GB"``, for a run that does not fit into
+        memory: they are streamed from its folder and fitted block by block, to the same laws
+        (``bayes`` without features, ``likelihood``, ``log_ols``). None reads all of them.
     **settings
         Settings of the estimator, such as ``family="series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$)
         or ``family="power"`` ($\psi_k = c/k^\alpha$); ``backtest=True`` to learn how well the
@@ -197,10 +202,11 @@ def fit(
     Laws
         Parameters with uncertainty, and a status for every point.
     """
-    contributions = run.contributions() if isinstance(run, Run) else run
-    if dataset is not None and method in estimators.METHODS and estimators.features_of(method):
-        settings = {**_features(contributions, dataset), **settings}
-    laws = estimators.fit(contributions, method=method, **settings)
+    if isinstance(run, Run) and memory is not None:
+        with run.streamed(memory) as streamed:
+            laws = _fit(streamed, method, dataset, settings)
+    else:
+        laws = _fit(run.contributions() if isinstance(run, Run) else run, method, dataset, settings)
     return replace(laws, labels=run.labels) if isinstance(run, Run) else laws
 
 
@@ -568,6 +574,12 @@ def serve(
     serve_report(Path(run), fitted, port=port, ready=ready, **options)
 
 
+def _fit(table: Table, method: str, dataset: Dataset | None, settings: dict[str, Any]) -> Laws:
+    if dataset is not None and method in estimators.METHODS and estimators.features_of(method):
+        settings = {**_features(table, dataset), **settings}
+    return estimators.fit(table, method=method, **settings)
+
+
 def _laws(laws: Laws | Run | Contributions) -> Laws:
     return laws if isinstance(laws, Laws) else fit(laws)
 
@@ -583,7 +595,7 @@ def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str])
     return "logistic" if found is None and what == "model" else found
 
 
-def _features(contributions: Contributions, dataset: Dataset) -> dict[str, Any]:
+def _features(contributions: Table, dataset: Dataset) -> dict[str, Any]:
     """Return features and labels of the valued points, and of the rest of the pool."""
     dataset.check_is(contributions.attrs.get("dataset"))
     valued = dataset.positions(contributions.ids)

@@ -10,13 +10,13 @@ for every valued point $z$ that is not in $D$: positive when the point helps, in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,6 +153,58 @@ class Moments:
         return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows])
 
 
+class Table(Protocol):
+    """What a fit needs of contributions, whether they are in memory or streamed from a disk."""
+
+    @property
+    def ids(self) -> AnyArray:
+        """The points' names, shape ``(n_points,)``."""
+        ...
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Where the rows came from."""
+        ...
+
+    @property
+    def n_points(self) -> int:
+        """How many points the table is about."""
+        ...
+
+    @property
+    def k_range(self) -> tuple[int, int]:
+        """The smallest and the largest cardinality sampled."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of contributions."""
+        ...
+
+    def counts(self) -> IntArray:
+        """Count the contributions of each point, shape ``(n_points,)``."""
+        ...
+
+    def nonzero(self) -> BoolArray:
+        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        ...
+
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Return the distinct cardinalities, rising, and how often each occurs."""
+        ...
+
+    def of(self, points: IntArray) -> Contributions:
+        """Return the rows of some points alone, and their ids."""
+        ...
+
+    def parts(self) -> Iterator[Contributions]:
+        """Yield the rows of consecutive points, as many as memory allows at once."""
+        ...
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
+        """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Contributions:
     """A table of contributions: one row for each task and point.
@@ -246,6 +298,37 @@ class Contributions:
     def k_range(self) -> tuple[int, int]:
         """The smallest and the largest cardinality sampled."""
         return (int(self.k.min()), int(self.k.max())) if len(self) else (1, 1)
+
+    def counts(self) -> IntArray:
+        """Count the contributions of each point, shape ``(n_points,)``."""
+        return np.asarray(np.bincount(self.point, minlength=self.n_points), dtype=np.int64)
+
+    def nonzero(self) -> BoolArray:
+        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        is_there = np.zeros(self.n_points, dtype=bool)
+        is_there[self.point[self.delta != 0]] = True
+        return is_there
+
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Return the distinct cardinalities, rising, and how often each occurs."""
+        sizes, counts = np.unique(self.k, return_counts=True)
+        return sizes, counts
+
+    def of(self, points: IntArray) -> Contributions:
+        """Return the rows of some points alone, and their ids.
+
+        >>> table = Contributions.from_arrays(point=[0, 1, 2], k=[9, 9, 9], delta=[0.1, 0.2, 0.3])
+        >>> table.of(np.array([2, 0])).table()["delta"].tolist()
+        [0.1, 0.3]
+        """
+        place = np.full(self.n_points, -1)
+        place[points] = np.arange(len(points))
+        found = self.where(place[self.point] >= 0)
+        return replace(found, point=place[found.point], ids=self.ids[points])
+
+    def parts(self) -> Iterator[Contributions]:
+        """Yield the rows of all points at once, since they are in memory."""
+        yield self
 
     def scaled(self, factor: float) -> Contributions:
         """Return the same table in other units: every contribution and loss times ``factor``."""

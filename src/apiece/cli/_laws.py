@@ -68,6 +68,7 @@ the same options.
 @click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are foretold.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
 @click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
+@click.option("--memory", help="For a run that does not fit: what to take at once, such as 2GB.")
 @reading
 @common
 def fit(
@@ -77,6 +78,7 @@ def fit(
     backtest: bool,
     out: Path | None,
     data: Path | None,
+    memory: str | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -93,7 +95,7 @@ def fit(
         if options["candidates"] is not None:
             dataset = dataset.with_candidates(options["candidates"])
         settings["dataset"] = dataset
-    laws = api.fit(opened, method=method, backtest=backtest, **settings)
+    laws = api.fit(opened, method=method, backtest=backtest, memory=memory, **settings)
     laws.save(out or run / "laws.parquet")
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})

@@ -45,7 +45,11 @@ class Bins:
         >>> Bins.of(np.array([10, 20, 40]), max_sizes=2, n_bins=1).k
         array([20.])
         """
-        sizes, counts = np.unique(k, return_counts=True)
+        return cls.of_counts(*np.unique(k, return_counts=True), max_sizes=max_sizes, n_bins=n_bins)
+
+    @classmethod
+    def of_counts(cls, sizes: IntArray, counts: IntArray, *, max_sizes: int, n_bins: int) -> Bins:
+        """Do the same from the distinct sizes, rising, and how often each occurs."""
         log_k = np.log(sizes)
         if len(sizes) <= max_sizes:
             return cls((sizes[1:] + sizes[:-1]) / 2, sizes.astype(np.float64), True)

@@ -10,49 +10,53 @@ import numpy as np
 from apiece._typing import BoolArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.laws.provenance import provenance
-from apiece.records import Contributions, Moments
+from apiece.records import Contributions, Moments, Table
 
 LARGEST: Final = 1e150
 
 
-def check(contributions: Contributions) -> None:
+def check(contributions: Table) -> None:
     """Refuse a table from which nothing can be fitted, and say why."""
     if not len(contributions):
         raise FitError(
             "there are no contributions: expected at least three for a point. "
             "Collect some first, or look whether the run has finished a task."
         )
-    bad = ~np.isfinite(contributions.delta)
+    for part in contributions.parts():
+        _check_rows(part)
+    smallest = contributions.k_range[0]
+    if smallest < 1:
+        raise FitError(
+            f"a contribution has k={smallest}: expected cardinalities of at least 1. "
+            "Drop those rows with contributions.where(contributions.k >= 1)."
+        )
+
+
+def _check_rows(part: Contributions) -> None:
+    bad = ~np.isfinite(part.delta)
     if bad.any():
         raise FitError(
             f"{int(bad.sum()):,} of {len(bad):,} contributions are not finite, the first in row "
             f"{int(np.argmax(bad))}: expected numbers. Drop them with "
             "contributions.where(np.isfinite(contributions.delta))."
         )
-    largest = float(np.abs(contributions.delta).max())
+    largest = float(np.abs(part.delta).max(initial=0.0))
     if largest > LARGEST:
         raise FitError(
             f"a contribution is as large as {largest:.3g}: expected at most {LARGEST:g}, the range "
             "in which squares can be summed. Change the units with contributions.scaled."
         )
-    if contributions.k.min() < 1:
-        raise FitError(
-            f"a contribution has k={contributions.k.min()}: expected cardinalities of at least 1. "
-            "Drop those rows with contributions.where(contributions.k >= 1)."
-        )
 
 
-def attributes(
-    contributions: Contributions, estimator: str, settings: Mapping[str, Any]
-) -> dict[str, Any]:
+def some_points(contributions: Table, most: int) -> IntArray:
+    """Return up to ``most`` points, evenly spread, whose contributions say something."""
+    usable = np.flatnonzero((contributions.counts() >= 3) & contributions.nonzero())
+    return usable[:: 1 + max(len(usable) - 1, 0) // most]
+
+
+def attributes(contributions: Table, estimator: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return where the laws come from: the contributions' own attributes and the estimator's."""
     return {**contributions.attrs, **provenance(estimator, settings)}
-
-
-def n_samples(contributions: Contributions) -> IntArray:
-    """Count the contributions of each point, shape ``(n_points,)``."""
-    counts = np.bincount(contributions.point, minlength=contributions.n_points)
-    return np.asarray(counts, dtype=np.int64)
 
 
 def all_zero(moments: Moments) -> BoolArray:
@@ -81,3 +85,12 @@ def rescaled(moments: Moments, exponent: IntArray) -> Moments:
 def centred_log(k: FloatArray, n: FloatArray, k_ref: float) -> FloatArray:
     r"""Return $\log(k / k_\mathrm{ref})$, and 0 in the padding (``n = 0``)."""
     return np.where(n > 0, np.log(k / k_ref), 0.0)
+
+
+def in_memory_only(what: str) -> FitError:
+    """Build the error for what cannot be fitted to contributions that are streamed."""
+    return FitError(
+        f"{what} needs all contributions in memory: expected bayes, likelihood or log_ols, without "
+        "features or a backtest, where memory= is set. Leave memory (--memory) out, or choose one "
+        "of those."
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from apiece._check import one_of, some, unknown_name
 from apiece.errors import FitError
+from apiece.estimators._common import in_memory_only
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
 from apiece.estimators.backtest import CANDIDATES
@@ -18,7 +19,7 @@ from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 from apiece.laws import FitStatus, Laws
-from apiece.records import Contributions
+from apiece.records import Contributions, Table
 
 
 class Estimator(Protocol):
@@ -37,9 +38,11 @@ METHODS: Final[dict[str, type[Any]]] = {
     "log_ols": LogOLS,
 }
 
+STREAMING: Final = ("bayes", "likelihood", "log_ols")  # what needs no table in memory
+
 
 def fit(
-    contributions: Contributions,
+    contributions: Table,
     method: str = "likelihood",
     *,
     on_failure: Literal["mark", "raise"] = "mark",
@@ -80,10 +83,13 @@ def fit(
         if name not in known:
             raise unknown_name(f"setting of {method},", name, [*known, *features_of(method)])
     estimator = METHODS[method](**settings)
+    if not isinstance(contributions, Contributions) and (method not in STREAMING or backtest):
+        raise in_memory_only("a backtest" if backtest else method)
     laws: Laws = estimator.fit(contributions, **data)
     if backtest and "backtest" not in laws.diagnostics:
         rivals = tuple(rival for rival in CANDIDATES if rival != estimator)
         own = () if data else (estimator,)  # with features it would have seen what is held out
+        assert isinstance(contributions, Contributions)
         outcome = run_backtest(contributions, candidates=(*own, *rivals))
         laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
     if on_failure == "raise":

@@ -30,7 +30,7 @@ from apiece._rng import stream
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
-from apiece.estimators._common import attributes, check, n_samples
+from apiece.estimators._common import attributes, check
 from apiece.estimators._features import Target, as_features, as_more, as_target
 from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
 from apiece.estimators._network import Kind, Shape, load_torch, units
@@ -253,7 +253,7 @@ class Amortized:
     ) -> Laws:
         """Return the predictions as laws of the contributions' points."""
         laws = network.as_laws(predicted, contributions.ids)
-        counts = n_samples(contributions)
+        counts = contributions.counts()
         status = mark(len(counts), (FitStatus.PREDICTED, counts == 0))
         return replace(laws, n_samples=counts, status=status)
 

@@ -27,8 +27,9 @@ from apiece.estimators._common import (
     attributes,
     check,
     exponents,
-    n_samples,
+    in_memory_only,
     rescaled,
+    some_points,
 )
 from apiece.estimators._families import FamilyLike, chosen_family, curve_at, described
 from apiece.estimators._population import (
@@ -44,7 +45,7 @@ from apiece.estimators.amortized import Amortized
 from apiece.laws import Family, FitStatus, Laws, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.records import Contributions, Moments
+from apiece.records import Contributions, Moments, Table
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
 _SHARING: Final = 10.0  # points to a training set, beyond which features are left out
@@ -92,7 +93,7 @@ class Bayes:
 
     def fit(
         self,
-        contributions: Contributions,
+        contributions: Table,
         X: npt.ArrayLike | None = None,
         y: npt.ArrayLike | None = None,
         more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -123,38 +124,21 @@ class Bayes:
         k_ref = middle(contributions.k_range)
         shapes = shapes_of(family)
         prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))
-        moments = contributions.moments()
-        exponent = exponents(moments)
-        too_few = moments.n.sum(axis=1) < 3
-        is_zero = all_zero(moments)
-        one_size = (moments.n > 0).sum(axis=1) < 2
-        usable = np.flatnonzero(~(too_few | is_zero))
-        if len(usable):
-            population, beta, worth = self._learn(
-                contributions, moments, exponent, usable, shapes, prior, k_ref
-            )
-        else:
-            population, beta, worth = first(shapes), 2.0, 1.0
+        population, beta, worth = self._learn(contributions, shapes, prior, k_ref)
 
-        step = max(1, self.block // max(1, moments.k.shape[1]))
-        parts = []
-        for start in range(0, len(moments), step):
-            rows = slice(start, start + step)
+        parts, flags = [], []
+        for rows, moments in contributions.blocks(self.block):
+            exponent = exponents(moments)
             parts.append(
-                _posterior(
-                    moments.block(rows),
-                    exponent[rows],
-                    population,
-                    beta,
-                    family,
-                    k_ref,
-                    prior.take(rows),
-                )
+                _posterior(moments, exponent, population, beta, family, k_ref, prior.take(rows))
             )
+            flags.append((all_zero(moments), (moments.n > 0).sum(axis=1) < 2))
         params, cov, unit = (np.concatenate([part[j] for part in parts]) for j in range(3))
+        is_zero, one_size = (np.concatenate([flag[j] for flag in flags]) for j in range(2))
+        total = contributions.counts()
+        too_few = total < 3
         for column in (params, cov, unit):
             column[too_few] = np.nan
-        total = n_samples(contributions)
         status = mark(
             len(total),
             (FitStatus.TOO_FEW, too_few),
@@ -183,7 +167,7 @@ class Bayes:
             diagnostics={"population": _told(population, beta, worth)},
         )
 
-    def _check_prior(self, contributions: Contributions) -> None:
+    def _check_prior(self, contributions: Table) -> None:
         if self.prior is not None and self.prior.n_points != contributions.n_points:
             raise FitError(
                 f"prior has laws of {self.prior.n_points:,} points: expected "
@@ -192,21 +176,22 @@ class Bayes:
             )
 
     def _learn(
-        self,
-        contributions: Contributions,
-        moments: Moments,
-        exponent: AnyArray,
-        usable: AnyArray,
-        shapes: Any,
-        prior: _Prior,
-        k_ref: float,
+        self, contributions: Table, shapes: Any, prior: _Prior, k_ref: float
     ) -> tuple[Population, float, float]:
         """Learn the population from some of the points; return it, beta and the information."""
-        few = usable[:: 1 + (len(usable) - 1) // _LEARNERS]
-        scaled = rescaled(moments.block(few), exponent[few])
-        log_scale = 2 * np.log(2.0) * exponent[few]
-        own = _in_units(prior.take(few), exponent[few])
-        beta = noise_decay(scaled, k_ref, exponent[few])
+        few = some_points(contributions, _LEARNERS)
+        sample = contributions.of(few)
+        raw = sample.moments()
+        if all_zero(raw).any():  # squares of theirs are too small to be told from zero
+            few = few[~all_zero(raw)]
+            sample = contributions.of(few)
+            raw = sample.moments()
+        if not len(few):
+            return first(shapes), 2.0, 1.0
+        exponent = exponents(raw)
+        scaled, log_scale = rescaled(raw, exponent), 2 * np.log(2.0) * exponent
+        own = _in_units(prior.take(few), exponent)
+        beta = noise_decay(scaled, k_ref, exponent)
         sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
@@ -216,45 +201,35 @@ class Bayes:
             )
 
         population = learned(_GUESS, None)
-        worth = self._information(
-            contributions, moments, exponent, few, population, beta, k_ref, prior
+        params, _, _ = _posterior(
+            raw, exponent, population, beta, chosen_family(self.family), k_ref, prior.take(few)
         )
+        worth = self._information(sample, params, exponent, beta, k_ref)
         return learned(worth, population), beta, worth
 
     def _information(
         self,
-        contributions: Contributions,
-        moments: Moments,
+        sample: Contributions,
+        params: FloatArray,
         exponent: AnyArray,
-        few: AnyArray,
-        population: Population,
         beta: float,
         k_ref: float,
-        prior: _Prior,
     ) -> float:
         """Measure the information of a contribution from the residuals of a first fit."""
-        family = chosen_family(self.family)
-        params, _, _ = _posterior(
-            moments.block(few), exponent[few], population, beta, family, k_ref, prior.take(few)
-        )
-        place = np.full(contributions.n_points, -1)
-        place[few] = np.arange(len(few))
-        row = place[contributions.point]
-        keep = row >= 0
-        row, k, delta = row[keep], contributions.k[keep], contributions.delta[keep]
+        row, k = sample.point, sample.k
         told = np.empty(len(row))
         for start in range(0, len(row), self.block):  # one size for each law: bounded memory
             part = slice(start, start + self.block)
-            told[part] = curve_at(family, params[row[part]], k[part])
-        unit = np.ldexp(1.0, exponent[few])[row]
-        z2 = ((delta - told) / unit) ** 2 * (k / k_ref) ** beta
+            told[part] = curve_at(chosen_family(self.family), params[row[part]], k[part])
+        unit = np.ldexp(1.0, exponent)[row]
+        z2 = ((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta
         mean = np.bincount(row, z2) / np.bincount(row)
         z2 = np.divide(z2, mean[row], out=np.zeros_like(z2), where=mean[row] > 0)
-        return information(contributions.task[keep], z2) if z2.any() else 1.0
+        return information(sample.task, z2) if z2.any() else 1.0
 
 
 def _told_by_features(
-    contributions: Contributions,
+    contributions: Table,
     family: FamilyLike,
     X: npt.ArrayLike,
     y: npt.ArrayLike | None,
@@ -262,6 +237,8 @@ def _told_by_features(
     kind: str | None,
 ) -> Laws | None:
     """Predict each point's law from features, without its own contributions; None if unwise."""
+    if not isinstance(contributions, Contributions):
+        raise in_memory_only("bayes with features")
     _, count = np.unique(contributions.task, return_counts=True)
     sharing = float(np.average(count, weights=count))
     if sharing > _SHARING:

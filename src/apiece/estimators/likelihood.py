@@ -27,8 +27,8 @@ from apiece.estimators._common import (
     attributes,
     check,
     exponents,
-    n_samples,
     rescaled,
+    some_points,
 )
 from apiece.estimators._families import FamilyLike, chosen_family, described
 from apiece.estimators._population import noise_decay
@@ -38,10 +38,11 @@ from apiece.estimators._series_fit import fit_series
 from apiece.laws import FitStatus, Laws, Power, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.records import Contributions, Moments
+from apiece.records import Moments, Table
 
 ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told: signal over noise constant
 _BINS: Final = 24
+_TYPICAL: Final = 5_000  # points that the common decay is learned from, at most
 _EXACT: Final = 1e-20  # weighted residual sum of squares, relative to the total
 
 
@@ -101,7 +102,7 @@ class Likelihood:
                 "tolerance, max_steps and block above 0. Leave out what you need not change."
             )
 
-    def fit(self, contributions: Contributions) -> Laws:
+    def fit(self, contributions: Table) -> Laws:
         """Fit a law and its noise for every point.
 
         Returns
@@ -122,7 +123,7 @@ class Likelihood:
                 for _, moments in contributions.blocks(step)
             ]
         else:
-            bins = Bins.of(contributions.k, max_sizes=_BINS, n_bins=_BINS)
+            bins = Bins.of_counts(*contributions.sizes(), max_sizes=_BINS, n_bins=_BINS)
             blocks = [
                 self._fit_power(moments, bins, k_ref)
                 for _, moments in contributions.blocks(self.block)
@@ -130,7 +131,7 @@ class Likelihood:
         params, beta, sigma, cov, status = (
             np.concatenate([block[j] for block in blocks]) for j in range(5)
         )
-        count = n_samples(contributions)
+        count = contributions.counts()
         settings = {item.name: getattr(self, item.name) for item in fields(self)}
         return Laws(
             family=family,
@@ -246,14 +247,14 @@ class Likelihood:
         return np.asarray(found[order[is_first]])
 
 
-def _typical_decay(contributions: Contributions, k_ref: float) -> float:
+def _typical_decay(contributions: Table, k_ref: float) -> float:
     """Return the decay of the noise that all points have in common."""
-    moments = contributions.moments()
-    exponent = exponents(moments)
-    rows = np.flatnonzero((moments.n.sum(axis=1) >= 3) & ~all_zero(moments))
-    if not len(rows):
+    moments = contributions.of(some_points(contributions, _TYPICAL)).moments()
+    moments = moments.block(np.flatnonzero(~all_zero(moments)))
+    if not len(moments):
         return ASSUMED[1]
-    return noise_decay(rescaled(moments.block(rows), exponent[rows]), k_ref, exponent[rows])
+    exponent = exponents(moments)
+    return noise_decay(rescaled(moments, exponent), k_ref, exponent)
 
 
 def _covariance(samples: Samples, theta: FloatArray, psi: FloatArray, q: FloatArray) -> FloatArray:

@@ -25,15 +25,15 @@ from apiece.estimators._common import (
     attributes,
     check,
     exponents,
-    n_samples,
     rescaled,
 )
 from apiece.estimators._log_line import Line, fit_line, refit_height
 from apiece.laws import FitStatus, Laws, Power
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.records import Contributions, Moments
+from apiece.records import Moments, Table
 
+_BLOCK: Final = 2_000_000  # entries of a table of moments that are merged at once
 _EXACT: Final = 1e-20  # residual sum of squares, relative to the total, of a law without noise
 
 
@@ -70,7 +70,7 @@ class LogOLS:
                 "a slope needs two sizes. Pass for example LogOLS(max_sizes=20, bins=10)."
             )
 
-    def fit(self, contributions: Contributions) -> Laws:
+    def fit(self, contributions: Table) -> Laws:
         """Fit a power law and a variance law for every point.
 
         Returns
@@ -82,13 +82,11 @@ class LogOLS:
         """
         check(contributions)
         k_ref = middle(contributions.k_range)
-        grouping = Bins.of(contributions.k, max_sizes=self.max_sizes, n_bins=self.bins)
-        raw = contributions.moments()
-        is_zero, exponent = all_zero(raw), exponents(raw)
-        moments = rescaled(grouping.merge(raw), exponent)
-        del raw
+        sizes = contributions.sizes()
+        grouping = Bins.of_counts(*sizes, max_sizes=self.max_sizes, n_bins=self.bins)
+        is_zero, exponent, moments = _summarised(contributions, grouping)
         x = np.log(grouping.k / k_ref)
-        count = n_samples(contributions)
+        count = contributions.counts()
         too_few = count < 3
 
         is_there = moments.n > 0
@@ -138,6 +136,18 @@ class LogOLS:
             diagnostics=_diagnostics(grouping.k, r2_means)
             | _diagnostics(grouping.k, r2_variances, "_variance"),
         )
+
+
+def _summarised(contributions: Table, grouping: Bins) -> tuple[BoolArray, IntArray, Moments]:
+    """Return which points are zero, their powers of two, and their merged moments over those."""
+    zero, power, merged = [], [], []
+    for _, moments in contributions.blocks(_BLOCK):
+        zero.append(all_zero(moments))
+        power.append(exponents(moments))
+        merged.append(rescaled(grouping.merge(moments), power[-1]))
+    names = ("k", "n", "mean", "m2")
+    columns = (np.concatenate([getattr(part, name) for part in merged]) for name in names)
+    return np.concatenate(zero), np.concatenate(power), Moments(*columns)
 
 
 def _curves(height: FloatArray, decay: FloatArray, x: FloatArray) -> FloatArray:

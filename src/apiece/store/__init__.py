@@ -5,6 +5,7 @@ from apiece.store._manifest import Manifest
 from apiece.store._run import Progress, Run, open_run
 from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
 from apiece.store._store import FolderStore, MemoryStore, Store
+from apiece.store._streamed import Streamed
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -17,6 +18,7 @@ __all__ = [
     "Run",
     "Shard",
     "Store",
+    "Streamed",
     "Unit",
     "make_shard",
     "open_run",

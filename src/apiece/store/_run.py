@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apiece._check import as_bytes
 from apiece._typing import AnyArray
 from apiece.records import Contributions, caveat
 from apiece.store._manifest import Manifest
 from apiece.store._store import FolderStore, Store
+from apiece.store._streamed import Streamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,25 +141,51 @@ class Run:
         StoreError
             If a shard is damaged; what is unfinished is left out.
         """
-        valued = np.flatnonzero(self.points["valued"].to_numpy())
-        place = np.full(len(self.points), -1)
-        place[valued] = np.arange(len(valued))
-        shards = [self.store.read(index).columns for index in self.store.indices()]
+        shards = list(self._columns())
 
         def join(name: str, dtype: Any) -> AnyArray:
             return np.concatenate([np.empty(0, dtype), *(part[name] for part in shards)]).astype(
-                dtype
+                dtype, copy=False
             )
 
         return Contributions(
             task=join("task", np.int64),
             k=join("k", np.int64),
-            point=place[join("point", np.int64)],
+            point=join("point", np.int64),
             delta=join("delta", np.float64),
             loss=join("loss", np.float64),
             ids=self.ids,
             attrs=self.provenance(),
         )
+
+    def streamed(self, memory: int | str) -> Streamed:
+        """Return every stored contribution in a form that takes no more than some memory.
+
+        It lives in scratch files in the folder for temporary ones (``TMPDIR``), 28 bytes a
+        contribution, until the ``with`` block around it ends.
+
+        Parameters
+        ----------
+        memory
+            Bytes that contributions may take at once, or words such as ``"2GB"``. What is kept for
+            each point (its id, and 200 bytes or so of its law) comes on top.
+        """
+        return Streamed(
+            self._columns(),
+            ids=self.ids,
+            attrs=self.provenance(),
+            n_rows=self.progress().n_contributions,
+            memory=as_bytes("memory", memory),
+        )
+
+    def _columns(self) -> Iterator[dict[str, AnyArray]]:
+        """Yield the columns of each shard, ``point`` as a place among the valued points."""
+        valued = np.flatnonzero(self.points["valued"].to_numpy())
+        place = np.full(len(self.points), -1)
+        place[valued] = np.arange(len(valued))
+        for index in self.store.indices():
+            columns = self.store.read(index).columns
+            yield {**columns, "point": place[columns["point"]]}
 
     def provenance(self) -> dict[str, Any]:
         """Return what a result derived from this run should remember of it."""

@@ -1,0 +1,211 @@
+"""A million points on one machine: time, memory and growth, from features to laws of all points.
+
+Logistic regression on N synthetic points with 64 features, 20 contributions of each point at sizes
+from 100 to 500, then `bayes` laws for all of them in bounded memory. What a step took is appended
+to a file, so that a run may be interrupted and repeated; `plot` draws what the file holds.
+
+    python benchmarks/scale.py run --points 1000000 --to million
+    python benchmarks/scale.py plot --out docs/images/scale.png
+    python benchmarks/scale.py workers
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import apiece
+
+N_FEATURES, N_VALIDATION, SIZES, SAMPLES = 64, 1_000, (100, 500), 20
+
+
+def make_data(n: int) -> apiece.Dataset:
+    rng = np.random.default_rng(0)
+    X = np.empty((n + N_VALIDATION, N_FEATURES))
+    for rows in np.array_split(X, max(1, n // 50_000)):  # nothing as large beside it
+        rows[:] = rng.standard_normal(rows.shape)
+    weights = rng.standard_normal(N_FEATURES) / 8
+    y = (X @ weights + rng.logistic(size=len(X)) > 0).astype(np.int64)
+    return apiece.Dataset.from_arrays(X[:n], y[:n], X_val=X[n:], y_val=y[n:])
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all below it."""
+    found, todo = [], [pid]
+    while todo:
+        found.append(todo.pop())
+        for children in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+            todo += [int(child) for child in children.read_text().split()]
+    return found
+
+
+def resident() -> float:
+    """Resident memory of this process and its workers in MB, shared pages counted once (Linux)."""
+    total = 0
+    for pid in family(os.getpid()):
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # it has just ended
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total / 1024
+
+
+def cpu() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    mine, ended = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return mine.ru_utime + mine.ru_stime + ended.ru_utime + ended.ru_stime
+
+
+@contextmanager
+def measured(log: Path, **about: object):
+    """Append what the block took to the log: seconds and peak memory."""
+    peak, over = [resident()], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.5):
+            peak.append(resident())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    began, spent, told = time.perf_counter(), cpu(), dict(about)
+    try:
+        yield told
+    finally:
+        over.set()
+        thread.join()
+        told |= {"seconds": time.perf_counter() - began, "cpu": cpu() - spent, "mb": max(peak)}
+        print(json.dumps(told), flush=True)
+        with open(log, "a") as file:
+            file.write(json.dumps(told) + "\n")
+
+
+def run(options: argparse.Namespace) -> None:
+    n, log = options.points, options.log
+    with measured(log, step="data", n=n):
+        data = make_data(n)
+    before = apiece.open(options.to).progress() if (options.to / "manifest.json").exists() else None
+    with measured(log, step="collect", n=n) as told:
+        try:
+            stored = apiece.collect(
+                data,
+                sizes=SIZES,
+                samples=SAMPLES,
+                random_state=0,
+                n_jobs=options.jobs,
+                to=options.to,
+                progress=True,
+            )
+        finally:
+            from joblib.externals.loky import get_reusable_executor
+
+            get_reusable_executor().shutdown()  # their processor time counts once they have ended
+            now = apiece.open(options.to).progress()
+            told["n_contributions"] = now.n_contributions - (
+                before.n_contributions if before else 0
+            )
+    del data
+    with measured(log, step="fit", n=n) as told:
+        laws = apiece.fit(stored, method="bayes", memory=options.memory)
+        laws.save(options.to / "laws.parquet")
+    print(laws.summary())
+
+
+def plot(options: argparse.Namespace) -> None:
+    import matplotlib.pyplot as plt
+
+    from apiece.plots import look
+
+    rows = [json.loads(line) for line in options.log.read_text().splitlines()]
+    sizes = sorted({row["n"] for row in rows})
+
+    def total(step: str, field: str, n: int, how=sum) -> float:
+        return how(row.get(field, 0) for row in rows if row["n"] == n and row["step"] == step)
+
+    print("| points | contributions | collect, CPU s | a core's second | fit, CPU s | peak, MB |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for n in sizes:
+        count, spent = total("collect", "n_contributions", n), total("collect", "cpu", n)
+        peak = max(row["mb"] for row in rows if row["n"] == n)
+        fit = total("fit", "cpu", n, max)
+        print(
+            f"| {n:,} | {count:,} | {spent:,.0f} | {count / spent:,.0f} | {fit:,.0f} "
+            f"| {peak:,.0f} |"
+        )
+    with look():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+        for step, marker, how in (("collect", "o", sum), ("fit", "s", max)):
+            seconds = [total(step, "cpu", n, how) for n in sizes]
+            left.loglog(sizes, seconds, marker=marker, label=step)
+            slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+            print(f"{step}: time grows as points to the power {slope:.2f}")
+        first = total("collect", "cpu", sizes[0])
+        left.loglog(sizes, [first * n / sizes[0] for n in sizes], ":", color="grey", label="linear")
+        left.set(xlabel="points", ylabel="processor seconds", title="Time")
+        left.legend()
+        peaks = [max(row["mb"] for row in rows if row["n"] == n) / 1024 for n in sizes]
+        right.semilogx(sizes, peaks, marker="o")
+        right.axhline(6, ls=":", color="grey")
+        right.set(xlabel="points", ylabel="peak resident memory, GB", title="Memory", ylim=(0, 6.5))
+        figure.savefig(options.out, dpi=150)
+
+
+def workers(options: argparse.Namespace) -> None:
+    """Compare the throughput of two worker processes with that of one, engine by engine."""
+    del options
+    data = make_data(20_000)
+    few = np.arange(0, 20_000, 200)
+    cases = {
+        "refit": {"engine": "refit", "points": few, "samples": 12, "share": 25},
+        "logistic": {"engine": "logistic", "samples": 10},
+    }
+    for name, case in cases.items():
+        rates: dict[int, float] = {}
+        for n_jobs in (1, 2, 1, 2):  # in turns; the first of each pair also starts the workers
+            with tempfile.TemporaryDirectory() as folder:
+                began = time.perf_counter()
+                run = apiece.collect(
+                    data, sizes=SIZES, random_state=0, n_jobs=n_jobs, to=folder + "/run", **case
+                )
+                seconds = time.perf_counter() - began
+            rates[n_jobs] = max(rates.get(n_jobs, 0), run.manifest["n_contributions"] / seconds)
+        print(
+            f"{name}: {rates[1]:,.0f}/s with 1 worker, {rates[2]:,.0f}/s with 2, "
+            f"ratio {rates[2] / rates[1]:.2f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--log", type=Path, default=Path("scale.jsonl"))
+    steps = parser.add_subparsers(required=True)
+    step = steps.add_parser("run", help="features to laws, for one number of points")
+    step.add_argument("--points", type=int, default=1_000_000)
+    step.add_argument("--jobs", type=int, default=2)
+    step.add_argument("--memory", default="1GB", help="for the fit")
+    step.add_argument("--to", type=Path, required=True, help="folder of the run")
+    step.set_defaults(do=run)
+    step = steps.add_parser("plot", help="draw what the log holds")
+    step.add_argument("--out", type=Path, default=Path("scale.png"))
+    step.set_defaults(do=plot)
+    step = steps.add_parser("workers", help="throughput with two workers and with one")
+    step.set_defaults(do=workers)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was done is logged
+    options.do(options)
+
+
+if __name__ == "__main__":
+    main()

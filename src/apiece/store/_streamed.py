@@ -1,0 +1,159 @@
+"""Contributions that need not fit into memory, in the form that a fit asks for.
+
+Shards hold tasks, a fit wants points. So every shard is read once and its rows are dealt out to
+scratch files, one for each block of consecutive points; a block then fits into memory. Reading,
+writing and reading back take time in proportion to the contributions, whatever the memory. Within
+a block the rows are in the order that `Run.contributions` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Self
+
+import numpy as np
+
+from apiece._typing import AnyArray, BoolArray, IntArray
+from apiece.records import Contributions, Moments
+
+_ROW: Final = np.dtype(
+    [("task", "<i4"), ("k", "<i4"), ("point", "<i4"), ("delta", "<f8"), ("loss", "<f8")]
+)
+_BYTES_PER_ROW: Final = 200  # a row in memory, with its moments and what sorting takes
+_MOST_BLOCKS: Final = 500  # scratch files open at once
+
+
+class Streamed:
+    """The contributions of a run, dealt out to scratch files by point; a context manager.
+
+    Parameters
+    ----------
+    shards
+        Columns of every shard, with ``point`` a place among ``ids``.
+    ids
+        The points' names, shape ``(n_points,)``.
+    attrs
+        Where the rows came from.
+    n_rows
+        How many there are, about.
+    memory
+        Bytes that a block may take.
+    """
+
+    def __init__(
+        self,
+        shards: Iterable[dict[str, AnyArray]],
+        *,
+        ids: AnyArray,
+        attrs: dict[str, Any],
+        n_rows: int,
+        memory: int,
+    ) -> None:
+        self.ids, self.attrs = ids, attrs
+        n_blocks = -(-n_rows * _BYTES_PER_ROW // max(memory, 1))
+        n_blocks = min(max(n_blocks, 1), max(len(ids), 1), _MOST_BLOCKS)
+        self._borders = np.linspace(0, len(ids), n_blocks + 1).astype(np.int64)
+        self._counts = np.zeros(len(ids), dtype=np.int64)
+        self._nonzero = np.zeros(len(ids), dtype=bool)
+        self._sizes: dict[int, int] = {}
+        self._scratch = TemporaryDirectory(prefix="apiece-")
+        try:
+            self._deal(shards)
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+
+    def _deal(self, shards: Iterable[dict[str, AnyArray]]) -> None:
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(file, "wb")) for file in self._files]
+            for columns in shards:
+                rows = np.empty(len(columns["delta"]), dtype=_ROW)
+                for name in _ROW.names or ():
+                    rows[name] = columns[name]
+                first = int(rows["point"].min(initial=len(self.ids)))
+                counts = np.bincount(rows["point"] - first)  # of the few points in this shard
+                self._counts[first : first + len(counts)] += counts
+                self._nonzero[rows["point"][rows["delta"] != 0]] = True
+                for k, count in zip(*np.unique(rows["k"], return_counts=True), strict=True):
+                    self._sizes[int(k)] = self._sizes.get(int(k), 0) + int(count)
+                block = np.searchsorted(self._borders, rows["point"], side="right") - 1
+                for index in np.unique(block):
+                    rows[block == index].tofile(files[index])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scratch.cleanup()
+
+    def __len__(self) -> int:
+        return int(self._counts.sum())
+
+    @property
+    def n_points(self) -> int:
+        """How many points the table is about, sampled or not."""
+        return len(self.ids)
+
+    @property
+    def k_range(self) -> tuple[int, int]:
+        """The smallest and the largest cardinality sampled."""
+        return (min(self._sizes), max(self._sizes)) if self._sizes else (1, 1)
+
+    def counts(self) -> IntArray:
+        """Count the contributions of each point, shape ``(n_points,)``."""
+        return self._counts
+
+    def nonzero(self) -> BoolArray:
+        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        return self._nonzero
+
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Return the distinct cardinalities, rising, and how often each occurs."""
+        sizes = sorted(self._sizes)
+        return np.array(sizes), np.array([self._sizes[k] for k in sizes])
+
+    def of(self, points: IntArray) -> Contributions:
+        """Return the rows of some points alone, and their ids."""
+        place = np.full(self.n_points, -1)
+        place[points] = np.arange(len(points))
+        found = [rows[place[rows["point"]] >= 0] for rows in map(_read, self._files)]
+        rows = np.concatenate(found)
+        rows = rows[np.argsort(rows["task"], kind="stable")]
+        return self._table(rows, place[rows["point"]], self.ids[points])
+
+    def parts(self) -> Iterator[Contributions]:
+        """Yield the rows of consecutive points, one block after another."""
+        for start, end, file in zip(self._borders, self._borders[1:], self._files, strict=False):
+            rows = _read(file)
+            yield self._table(rows, rows["point"].astype(np.int64) - start, self.ids[start:end])
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
+        """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
+        start = 0
+        for part in self.parts():
+            for rows, moments in part.blocks(n_rows):
+                yield slice(start + rows.start, start + rows.start + len(moments)), moments
+            start += part.n_points
+
+    @property
+    def _files(self) -> list[Path]:
+        folder = Path(self._scratch.name)
+        return [folder / str(index) for index in range(len(self._borders) - 1)]
+
+    def _table(self, rows: AnyArray, point: IntArray, ids: AnyArray) -> Contributions:
+        return Contributions(
+            task=rows["task"].astype(np.int64),
+            k=rows["k"].astype(np.int64),
+            point=point,
+            delta=rows["delta"].copy(),
+            loss=rows["loss"].copy(),
+            ids=ids,
+            attrs=self.attrs,
+        )
+
+
+def _read(file: Path) -> AnyArray:
+    return np.fromfile(file, dtype=_ROW)
