@@ -25,12 +25,13 @@ def start(folder, n_jobs=1, **settings):
 def _collect(folder, n_jobs, settings, ready):
     os.setsid()
     import apiece
-    from apiece.engine import RefitEngine
+    from apiece.engine import LinearEngine, RefitEngine
 
-    from conftest import make_blobs
+    from conftest import make_blobs, make_line
 
-    RefitEngine.rows_per_shard = 24  # many moments between two writes in a run of a second
+    # many moments between two writes in a run of a second
+    RefitEngine.rows_per_shard = LinearEngine.rows_per_shard = 24
     request = {"model": "tree", "sizes": (6, 12), "samples": 15, "random_state": 1} | settings
-    dataset = make_blobs(n=24)
+    dataset = make_line(n=24) if request.pop("kind", None) == "line" else make_blobs(n=24)
     ready.send("ready")
-    apiece.collect(dataset, n_jobs=n_jobs, to=folder, progress=False, **request)
+    apiece.collect(dataset, n_jobs=n_jobs, to=folder, **request | {"progress": False})

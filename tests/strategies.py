@@ -137,3 +137,22 @@ def _objects(n):
     column = np.empty(n, dtype=object)
     column[:] = [f"row-{j}" for j in range(n)]
     return column
+
+
+@st.composite
+def harmed(draw, whole):
+    """Bytes of a file after a few changes: overwritten, cut out, doubled or cut short."""
+    data = bytearray(whole)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(0, len(data) - 1)))
+        end = min(len(data), at + draw(st.integers(1, 16)))
+        how = draw(st.sampled_from(["overwrite", "remove", "double", "cut"]))
+        if how == "overwrite":
+            data[at:end] = draw(st.binary(min_size=end - at, max_size=end - at))
+        elif how == "remove":
+            del data[at:end]
+        elif how == "double":
+            data[at:at] = data[at:end]
+        else:
+            del data[at:]
+    return bytes(data)

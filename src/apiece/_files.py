@@ -38,8 +38,23 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
     """Write ``data`` to ``path`` so that a reader sees all of it or nothing.
 
     It is written beside, flushed to the disk and renamed. With ``replace=False`` an existing file
-    stays, whoever wrote it, and False is returned.
+    stays, whoever wrote it, and False is returned. Where another process took the file beside for
+    a dead one's, since its clock is wrong, it is written once more.
     """
+    try:
+        return _write_whole(path, data, replace=replace)
+    except FileNotFoundError as error:
+        if not path.parent.is_dir():
+            raise cannot_write(path, error) from error
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        return _write_whole(path, data, replace=replace)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _write_whole(path: Path, data: bytes, *, replace: bool) -> bool:
     beside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         try:
@@ -56,8 +71,6 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
             beside.unlink(missing_ok=True)
     except FileExistsError:
         return False
-    except OSError as error:
-        raise cannot_write(path, error) from error
     return True
 
 

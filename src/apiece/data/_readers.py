@@ -133,7 +133,7 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
     arrays: dict[str, AnyArray] = {}
     key = ""
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with open(file, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as archive:
             for key in archive.files:
                 arrays[key] = archive[key]
     except _DAMAGED as error:

@@ -4,11 +4,12 @@ One row for each point: ``point``, ``label`` (if known), the parameters by name,
 ``beta``, ``r2``, ``r2_variance``, ``n_samples``, ``status`` (a word) and the upper triangle of
 ``cov`` as ``cov_<coordinate>_<coordinate>``, with its degrees of freedom ``df`` (if known).
 Everything else is one JSON object under the key ``apiece.laws`` of the schema's metadata, with a
-``schema_version``. Pages carry checksums.
+``schema_version`` and a digest of everything. Pages carry checksums.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 _KEY: Final = b"apiece.laws"
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def save(laws: Laws, path: str | os.PathLike[str]) -> None:
@@ -57,7 +59,9 @@ def save(laws: Laws, path: str | os.PathLike[str]) -> None:
         "attrs": laws.attrs,
         "diagnostics": laws.diagnostics,
     }
-    table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(meta)})
+    table = pa.table(columns)
+    meta["digest"] = _digest(table, meta)
+    table = table.replace_schema_metadata({_KEY: json.dumps(meta)})
 
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
@@ -95,12 +99,29 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
                 f"{source} has schema version {meta['schema_version']}: expected at most "
                 f"{SCHEMA_VERSION}, the newest that this apiece knows. Upgrade apiece."
             )
+        if meta.get("digest", "") != _digest(table, meta) and "digest" in meta:
+            raise ValueError("its contents do not match its digest")
         return _fields(table, meta)
-    except (KeyError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         raise StoreError(
             f"{source} is damaged ({error!r}): expected the columns and the description that "
             "laws.save writes. Restore it from a copy, or fit again."
         ) from error
+
+
+def _digest(table: Any, meta: dict[str, Any]) -> str:
+    """Return a digest of all columns and of the description, but for the digest in it."""
+    described = {key: value for key, value in meta.items() if key != "digest"}
+    digest = hashlib.blake2b(json.dumps(described, sort_keys=True).encode(), digest_size=16)
+    for name in table.column_names:
+        column = table.column(name)
+        digest.update(f"{name} {column.type} {column.null_count}".encode())
+        values = column.to_numpy()
+        if values.dtype == object:
+            digest.update("\0".join(map(str, values.tolist())).encode())
+        else:
+            digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()
 
 
 def _fields(table: Any, meta: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,24 @@ _IDENTITY = {
     "design": "another design",
     "seed": "another seed",
 }
+
+
+_COUNT = range(1, 2**31)
+# What a manifest must hold to be worked with: a type, a range of numbers, or parts of a part.
+_PARTS: dict[str, Any] = {
+    "dataset": {"fingerprint": str, "n_pool": _COUNT},
+    "model": {"name": str},
+    "engine": {"name": str},
+    "design": {},
+    "points": {},
+    "metric": str,
+    "samples": _COUNT,
+    "seed": range(2**128),
+    "n_contributions": range(2**63),
+    "layout": {"n_tasks": _COUNT, "tasks_per_shard": _COUNT, "parts_per_task": _COUNT},
+}
+# A file deeper than the parser goes ends in a RecursionError.
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
@@ -81,13 +100,17 @@ def read_manifest(path: Path) -> Manifest:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         version = manifest["schema_version"]
-        needed = {*_IDENTITY, "layout", "samples"} - set(manifest)
+        if manifest.pop("digest", None) not in (None, _digest(manifest)):
+            raise ValueError("its contents do not match its digest")
+        needed = {*_IDENTITY, *_PARTS} - set(manifest)
+        if version == SCHEMA_VERSION and not needed:
+            _check_parts("", manifest, _PARTS)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(
             f"{path} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
             f"Start one with collect(..., to={str(path)!r}), or apiece collect ... --to {path}."
         ) from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (*_UNREADABLE, OSError) as error:
         raise StoreError(
             f"{file} cannot be read ({error}): expected the JSON that collect wrote. Restore it "
             "from a copy, or collect into a new folder; the shards beside it are plain Parquet."
@@ -101,6 +124,27 @@ def read_manifest(path: Path) -> Manifest:
     return dict(manifest)
 
 
+def _check_parts(where: str, found: Any, parts: dict[str, Any]) -> None:
+    """Raise unless a part of a manifest holds what it must."""
+    if not isinstance(found, dict):
+        raise ValueError(f"{where or 'it'} is not an object")
+    for name, expected in parts.items():
+        value = found.get(name)
+        if isinstance(expected, dict):
+            _check_parts(f"{where}{name}", value, expected)
+        elif isinstance(expected, range):
+            if type(value) is not int or value not in expected:
+                raise ValueError(f"{where}{name} is {value!r}")
+        elif not isinstance(value, expected):
+            raise ValueError(f"{where}{name} is {value!r}")
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the manifest as JSON for people: indented, in its own order."""
-    return (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+    """Return the manifest as JSON for people: indented, in its own order, with its digest."""
+    signed = {**manifest, "digest": _digest(manifest)}
+    return (json.dumps(signed, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def _digest(manifest: Manifest) -> str:
+    text = json.dumps(manifest, sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -204,7 +204,10 @@ def _checked(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        *(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise StoreError(
             f"{path} is damaged ({_first_line(error)}): expected a shard that apiece wrote. "
             "Collect again with the same settings: that shard alone is computed anew."

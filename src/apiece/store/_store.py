@@ -10,6 +10,8 @@ A folder looks like this, and every file in it is readable without apiece::
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
 import time
 from collections.abc import Iterator
@@ -154,8 +156,10 @@ class FolderStore(_Described):
                     "Point `to` (--to) at another folder."
                 )
             make_folder(path / "shards")
-            write_whole(path / "points.parquet", _encode_points(points))
-            write_whole(path / "manifest.json", encode_manifest(manifest), replace=False)
+            table = _encode_points(points)
+            write_whole(path / "points.parquet", table)
+            signed = {**manifest, "files": {"points.parquet": _digest(table)}}
+            write_whole(path / "manifest.json", encode_manifest(signed), replace=False)
         store = cls(path)
         store.extend(manifest)
         store._sweep()
@@ -166,7 +170,11 @@ class FolderStore(_Described):
         """The points by position: ``id``, ``label``, ``role``, ``valued``."""
         file = self.path / "points.parquet"
         try:
-            table: pd.DataFrame = read_table(file).to_pandas(use_threads=False)
+            data = file.read_bytes()
+            known = self.manifest.get("files", {}).get("points.parquet")
+            if known not in (None, _digest(data)):
+                raise ValueError("its contents do not match the digest in the manifest")
+            table: pd.DataFrame = read_table(io.BytesIO(data)).to_pandas(use_threads=False)
             return table.set_index("position")
         except Exception as error:  # whatever the reader of a broken file raises
             raise StoreError(
@@ -191,7 +199,8 @@ class FolderStore(_Described):
 
     def indices(self) -> list[int]:
         """The indices of the shards that are there, rising."""
-        return sorted(index for index, _ in self._files())
+        within = len(self.layout)  # a stray file beyond is none of ours
+        return sorted(index for index, _ in self._files() if index < within)
 
     def read(self, index: int) -> Shard:
         """Return a shard, checked against its digest.
@@ -256,6 +265,10 @@ class FolderStore(_Described):
                     file.unlink()
             except OSError:
                 continue  # another collector was faster, or the file is not ours to remove
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _is_ours(name: str) -> bool:

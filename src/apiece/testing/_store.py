@@ -24,7 +24,7 @@ class StoreContract(ABC):
         """Return a store for four tasks of three points."""
         manifest = {
             "schema_version": SCHEMA_VERSION,
-            "dataset": {"fingerprint": "00"},
+            "dataset": {"fingerprint": "00", "n_pool": 3},
             "points": {"n_valued": 3, "digest": "00"},
             "model": {"name": "m", "params": {}},
             "metric": "log_loss",
