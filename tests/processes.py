@@ -35,3 +35,7 @@ def _collect(folder, n_jobs, settings, ready):
     dataset = make_line(n=24) if request.pop("kind", None) == "line" else make_blobs(n=24)
     ready.send("ready")
     apiece.collect(dataset, n_jobs=n_jobs, to=folder, **request | {"progress": False})
+    if n_jobs > 1:  # idle workers would be waited for
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown()
