@@ -24,6 +24,9 @@ _REASONS = {
     errno.EISDIR: ("a folder of that name is in the way", "Choose another name"),
 }
 
+# What network disks and FAT answer when asked for hard links, or to flush a folder.
+_NO_SUCH_SKILL = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
     """Build the error for a path that could not be written."""
@@ -65,13 +68,28 @@ def _write_whole(path: Path, data: bytes, *, replace: bool) -> bool:
             if replace:
                 os.replace(beside, path)
             else:
-                os.link(beside, path)
+                _link(beside, path)
             _flush_folder(path.parent)
         finally:
             beside.unlink(missing_ok=True)
     except FileExistsError:
         return False
     return True
+
+
+def _link(beside: Path, path: Path) -> None:
+    """Give a file its name unless that is taken; by hand where a disk knows no hard links."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SKILL:
+            raise
+        with open(path, "xb") as file:
+            file.write(beside.read_bytes())
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def read_table(source: Any, **settings: Any) -> pa.Table:
@@ -109,5 +127,8 @@ def _flush_folder(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SKILL:
+            raise
     finally:
         os.close(handle)

@@ -100,7 +100,8 @@ def collect(
     backend
         A cluster instead: ``dask://host:port`` (its scheduler), or ``ray``. Nor on this.
     to
-        Folder of the run; None keeps it in memory.
+        Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
+        that fsspec knows); None keeps it in memory.
     progress
         True for a bar on standard error, False for silence, None for a bar on a terminal.
 
@@ -129,8 +130,7 @@ def collect(
         share=share,
     )
     valued = campaign.positions(points, dataset)
-    folder = Path(to) if to is not None else None
-    stored = campaign.stored(folder)
+    stored = campaign.stored(to)
     if stored is not None and stored["samples"] > wanted.samples:
         wanted = replace(wanted, samples=stored["samples"])  # a run grows, and never shrinks
     seed = seed_from(stored["seed"] if stored and random_state is None else random_state)
@@ -147,11 +147,7 @@ def collect(
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= campaign.compare(chosen, oracle, plan)
     table = campaign.point_table(dataset, plan)
-    store = (
-        MemoryStore(manifest, table)
-        if folder is None
-        else FolderStore.create(folder, manifest, table)
-    )
+    store = MemoryStore(manifest, table) if to is None else FolderStore.create(to, manifest, table)
     with reporter(progress) as hears:
         low, high = wanted.k_min, wanted.k_max
         hears.say(f"engine: {chosen.name} ({reason})")

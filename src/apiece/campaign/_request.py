@@ -17,7 +17,7 @@ from apiece.data import Dataset
 from apiece.engine import Engine
 from apiece.errors import PlanError
 from apiece.sampling import DrawnPlan
-from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run
+from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run, place_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +30,11 @@ def default_sizes(dataset: Dataset) -> tuple[int, int]:
     return min(k_min, k_max), k_max
 
 
-def stored(folder: Path | None) -> Manifest | None:
-    """Return the manifest of the run in ``folder``, or None if there is no run yet."""
-    if folder is None or not (folder / "manifest.json").exists():
+def stored(where: str | Path | None) -> Manifest | None:
+    """Return the manifest of the run at ``where``, or None if there is no run yet."""
+    if where is None or not place_of(where).has("manifest.json"):
         return None
-    return open_run(folder).manifest
+    return open_run(where).manifest
 
 
 def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:

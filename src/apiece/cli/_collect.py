@@ -62,7 +62,7 @@ def collect(
     data falls when the point joins a random training set; positive means that it helps.
     """
     from apiece import api
-    from apiece.store import open_run
+    from apiece.store import open_run, place_of
 
     dataset = read(data, options)
     try:
@@ -77,7 +77,7 @@ def collect(
             **{name: options[name] for name in _COLLECT_OPTIONS},
         )
     except KeyboardInterrupt:
-        stored = open_run(to).progress() if (to / "manifest.json").exists() else None
+        stored = open_run(to).progress() if place_of(to).has("manifest.json") else None
         n_stored = stored.n_contributions if stored else 0
         n_planned = stored.n_planned if stored else 0
         note(

@@ -2,6 +2,7 @@
 
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest
+from apiece.store._places import place_of
 from apiece.store._run import Progress, Run, open_run
 from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
 from apiece.store._store import FolderStore, MemoryStore, Store
@@ -22,4 +23,5 @@ __all__ = [
     "Unit",
     "make_shard",
     "open_run",
+    "place_of",
 ]

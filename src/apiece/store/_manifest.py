@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 from apiece.errors import StoreError
+from apiece.store._places import Place
 from apiece.store._shards import SCHEMA_VERSION
 
 Manifest = dict[str, Any]
@@ -88,17 +88,17 @@ def _show(stored: Manifest, wanted: Manifest, key: str) -> str:
     return f"{json.dumps(_identity(stored, key))}, now {json.dumps(_identity(wanted, key))}"
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read the manifest of the run at ``path``.
+def read_manifest(place: Place) -> Manifest:
+    """Read the manifest of the run at ``place``.
 
     Raises
     ------
     StoreError
         If there is no run, or its manifest cannot be understood.
     """
-    file = path / "manifest.json"
+    file = f"{place}/manifest.json"
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        manifest = json.loads(place.read("manifest.json").decode("utf-8"))
         version = manifest["schema_version"]
         if manifest.pop("digest", None) not in (None, _digest(manifest)):
             raise ValueError("its contents do not match its digest")
@@ -107,9 +107,11 @@ def read_manifest(path: Path) -> Manifest:
             _check_parts("", manifest, _PARTS)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(
-            f"{path} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
-            f"Start one with collect(..., to={str(path)!r}), or apiece collect ... --to {path}."
+            f"{place} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
+            f"Start one with collect(..., to={str(place)!r}), or apiece collect ... --to {place}."
         ) from None
+    except StoreError:
+        raise
     except (*_UNREADABLE, OSError) as error:
         raise StoreError(
             f"{file} cannot be read ({error}): expected the JSON that collect wrote. Restore it "

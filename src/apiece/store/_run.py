@@ -67,7 +67,7 @@ class Run:
 
     def __repr__(self) -> str:
         data, model = self.manifest["dataset"], self.manifest["model"]["name"]
-        where = f" at {self.path}" if self.path else " in memory"
+        where = f" at {self.store.place}" if isinstance(self.store, FolderStore) else " in memory"
         progress = self.progress()
         weakness = caveat(self.manifest)
         return (
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def path(self) -> Path | None:
-        """The run's folder, or None for a run in memory."""
+        """The run's folder, or None for a run in memory or in an object store."""
         return self.store.path if isinstance(self.store, FolderStore) else None
 
     @property
@@ -207,11 +207,11 @@ def open_run(path: str | Path) -> Run:
     Parameters
     ----------
     path
-        The folder that `collect` wrote.
+        The folder that `collect` wrote, or its address, such as ``s3://bucket/run``.
 
     Raises
     ------
     StoreError
         If the folder is not a run.
     """
-    return Run(FolderStore(Path(path)))
+    return Run(FolderStore(path))

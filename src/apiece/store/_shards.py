@@ -13,8 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -148,8 +147,8 @@ def encode(shard: Shard) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(path: Path) -> Shard:
-    """Read a shard and check it against its digest.
+def decode(data: bytes, where: str) -> Shard:
+    """Read the shard that is stored at ``where``, and check it against its digest.
 
     Raises
     ------
@@ -158,8 +157,8 @@ def decode(path: Path) -> Shard:
     """
     import pyarrow as pa
 
-    with _checked(path):
-        table = read_table(pa.BufferReader(path.read_bytes()))
+    with _checked(where):
+        table = read_table(pa.BufferReader(data))
         meta = json.loads((table.schema.metadata or {})[b"apiece"])
         columns = {name: _column(table, name) for name in _COLUMNS}
         digest = meta.pop("digest")
@@ -168,15 +167,15 @@ def decode(path: Path) -> Shard:
         return Shard(_footer(meta, table.num_rows), columns)
 
 
-def decode_footer(path: Path) -> Footer:
-    """Read what a shard tells of itself, unchecked against its columns.
+def decode_footer(file: BinaryIO, where: str) -> Footer:
+    """Read what the shard at ``where`` tells of itself, unchecked against its columns.
 
     Raises
     ------
     StoreError
         If the file is truncated, or not a shard of this schema.
     """
-    with _checked(path), open(path, "rb") as file:
+    with _checked(where):
         n_rows, metadata = read_footer(file)
         return _footer(json.loads(metadata[b"apiece"]), n_rows)
 
@@ -196,20 +195,18 @@ def _footer(meta: dict[str, Any], n_rows: int) -> Footer:
 
 
 @contextmanager
-def _checked(path: Path) -> Iterator[None]:
+def _checked(where: str) -> Iterator[None]:
     """Turn whatever a damaged file makes its reader raise into an error that names it."""
     import pyarrow as pa
 
     try:
         yield
-    except FileNotFoundError:
-        raise
     except (
         *(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError),
         *(OverflowError, RecursionError),
     ) as error:
         raise StoreError(
-            f"{path} is damaged ({_first_line(error)}): expected a shard that apiece wrote. "
+            f"{where} is damaged ({_first_line(error)}): expected a shard that apiece wrote. "
             "Collect again with the same settings: that shard alone is computed anew."
         ) from error
 

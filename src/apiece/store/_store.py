@@ -13,22 +13,20 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from apiece._files import make_folder, read_table, write_whole
+from apiece._files import read_table
 from apiece.errors import StoreError
 from apiece.store._layout import Layout
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
+from apiece.store._places import Disk, place_of
 from apiece.store._shards import Footer, Shard, decode, decode_footer, encode
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHARD_NAME = re.compile(r"shard-(\d{8,})\.parquet")
-_STALE_SECONDS = 3600.0
 
 
 class Store(Protocol):
@@ -132,16 +130,22 @@ class FolderStore(_Described):
 
     Parameters
     ----------
-    path
-        The folder of the run, which must hold a manifest; `create` makes one.
+    where
+        The folder of the run, or its address in an object store (``s3://bucket/run``); it must
+        hold a manifest, and `create` makes one.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path.absolute()  # workers may stand in another folder
-        self.manifest = read_manifest(path)
+    def __init__(self, where: str | Path) -> None:
+        self.place = place_of(where)
+        self.manifest = read_manifest(self.place)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder, or None in an object store."""
+        return self.place.path if isinstance(self.place, Disk) else None
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, points: pd.DataFrame) -> FolderStore:
+    def create(cls, where: str | Path, manifest: Manifest, points: pd.DataFrame) -> FolderStore:
         """Start a run, or open the one that is there if it is about the same contributions.
 
         Raises
@@ -149,28 +153,27 @@ class FolderStore(_Described):
         StoreError
             If the folder holds another run or something else, or cannot be written.
         """
-        if not (path / "manifest.json").exists():
-            if path.is_dir() and any(not _is_ours(entry.name) for entry in path.iterdir()):
+        place = place_of(where)
+        if not place.has("manifest.json"):
+            if any(not _is_ours(name) for name in place.names()):
                 raise StoreError(
-                    f"{path} holds files that are not a run: expected a new or empty folder. "
+                    f"{place} holds files that are not a run: expected a new or empty folder. "
                     "Point `to` (--to) at another folder."
                 )
-            make_folder(path / "shards")
             table = _encode_points(points)
-            write_whole(path / "points.parquet", table)
+            place.write("points.parquet", table)
             signed = {**manifest, "files": {"points.parquet": _digest(table)}}
-            write_whole(path / "manifest.json", encode_manifest(signed), replace=False)
-        store = cls(path)
+            place.write("manifest.json", encode_manifest(signed), replace=False)
+        store = cls(where)
         store.extend(manifest)
-        store._sweep()
+        place.sweep()
         return store
 
     @property
     def points(self) -> pd.DataFrame:
         """The points by position: ``id``, ``label``, ``role``, ``valued``."""
-        file = self.path / "points.parquet"
         try:
-            data = file.read_bytes()
+            data = self.place.read("points.parquet")
             known = self.manifest.get("files", {}).get("points.parquet")
             if known not in (None, _digest(data)):
                 raise ValueError("its contents do not match the digest in the manifest")
@@ -178,29 +181,30 @@ class FolderStore(_Described):
             return table.set_index("position")
         except Exception as error:  # whatever the reader of a broken file raises
             raise StoreError(
-                f"{file} cannot be read ({error}): expected the table of points that collect "
-                "wrote. Restore it from a copy, or collect into a new folder."
+                f"{self.place}/points.parquet cannot be read ({error}): expected the table of "
+                "points that collect wrote. Restore it from a copy, or collect into a new folder."
             ) from error
 
     def extend(self, manifest: Manifest) -> None:
         """Accept a manifest that asks for more samples of the same contributions."""
-        grown = self._accept(self.path, manifest)
+        grown = self._accept(self.place, manifest)
         if grown is not None:
-            write_whole(self.path / "manifest.json", encode_manifest(grown))
+            self.place.write("manifest.json", encode_manifest(grown))
             self.manifest = grown
 
     def write(self, shard: Shard) -> None:
         """Keep a shard, in place of any earlier one of its index."""
-        write_whole(self._file(shard.index), encode(shard))
+        self.place.write(_name(shard.index), encode(shard))
 
     def has(self, index: int) -> bool:
         """Whether a file for that shard is there."""
-        return self._file(index).exists()
+        return self.place.has(_name(index))
 
     def indices(self) -> list[int]:
         """The indices of the shards that are there, rising."""
         within = len(self.layout)  # a stray file beyond is none of ours
-        return sorted(index for index, _ in self._files() if index < within)
+        names = (_SHARD_NAME.fullmatch(name) for name in self.place.names("shards"))
+        return sorted(int(name[1]) for name in names if name and int(name[1]) < within)
 
     def read(self, index: int) -> Shard:
         """Return a shard, checked against its digest.
@@ -210,7 +214,7 @@ class FolderStore(_Described):
         StoreError
             If the file is truncated, altered, or belongs elsewhere.
         """
-        shard = decode(self._file(index))
+        shard = decode(self.place.read(_name(index)), self._where(index))
         self._check_place(index, shard.footer)
         return shard
 
@@ -222,49 +226,43 @@ class FolderStore(_Described):
         StoreError
             If the file is truncated, or belongs elsewhere.
         """
-        footer = decode_footer(self._file(index))
+        with self.place.open(_name(index)) as file:
+            footer = decode_footer(file, self._where(index))
         self._check_place(index, footer)
         return footer
 
     def _check_place(self, index: int, footer: Footer) -> None:
         if footer.index != index:
             raise StoreError(
-                f"{self._file(index)} holds shard {footer.index}: expected shard {index}. Collect "
+                f"{self._where(index)} holds shard {footer.index}: expected shard {index}. Collect "
                 "again with the same settings: that shard alone is computed anew."
             )
 
     def mark(self, token: str) -> None:
         """Leave a mark by which other processes can tell that they see this very folder."""
-        write_whole(self._mark(token), b"")
+        self.place.write(_mark(token), b"")
 
     def is_marked(self, token: str) -> bool:
         """Whether the mark is seen from here."""
-        return self._mark(token).exists()
+        try:
+            return self.place.has(_mark(token))
+        except StoreError:
+            return False  # out of reach
 
     def unmark(self, token: str) -> None:
         """Take the mark away."""
-        self._mark(token).unlink(missing_ok=True)
+        self.place.remove(_mark(token))
 
-    def _mark(self, token: str) -> Path:
-        return self.path / f".{token}.mark.tmp"  # swept like anything half-written
+    def _where(self, index: int) -> str:
+        return f"{self.place}/{_name(index)}"
 
-    def _file(self, index: int) -> Path:
-        return self.path / "shards" / f"shard-{index:08d}.parquet"
 
-    def _files(self) -> Iterator[tuple[int, Path]]:
-        for file in (self.path / "shards").glob("shard-*.parquet"):
-            if found := _SHARD_NAME.fullmatch(file.name):
-                yield int(found[1]), file
+def _name(index: int) -> str:
+    return f"shards/shard-{index:08d}.parquet"
 
-    def _sweep(self) -> None:
-        """Remove what collectors that were killed left half-written, once it is surely dead."""
-        oldest = time.time() - _STALE_SECONDS
-        for file in [*self.path.glob(".*.tmp"), *self.path.glob("shards/.*.tmp")]:
-            try:
-                if file.stat().st_mtime < oldest:
-                    file.unlink()
-            except OSError:
-                continue  # another collector was faster, or the file is not ours to remove
+
+def _mark(token: str) -> str:
+    return f".{token}.mark.tmp"  # swept like anything half-written
 
 
 def _digest(data: bytes) -> str:

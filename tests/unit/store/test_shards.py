@@ -25,7 +25,7 @@ def test_a_shard_comes_back_as_it_was(tmp_path):
     shard = a_shard()
     file = tmp_path / "x.parquet"
     file.write_bytes(encode(shard))
-    back = decode(file)
+    back = decode(file.read_bytes(), str(file))
     for name, column in shard.columns.items():
         assert np.array_equal(back.columns[name], column), name
         assert back.columns[name].dtype == column.dtype
@@ -54,7 +54,7 @@ def test_every_truncation_is_noticed(tmp_path):
     for length in (0, 1, 7, len(data) // 2, len(data) - 1):
         file.write_bytes(data[:length])
         with pytest.raises(StoreError, match=r"x\.parquet is damaged"):
-            decode(file)
+            decode(file.read_bytes(), str(file))
 
 
 def test_an_altered_byte_is_noticed_or_changes_nothing(tmp_path):
@@ -68,7 +68,7 @@ def test_an_altered_byte_is_noticed_or_changes_nothing(tmp_path):
         altered[place] ^= 1 << int(rng.integers(8))
         file.write_bytes(altered)
         try:
-            back = decode(file)
+            back = decode(file.read_bytes(), str(file))
         except StoreError:
             noticed += 1
             continue
@@ -82,4 +82,4 @@ def test_parquet_of_someone_else_is_refused(tmp_path):
     file = tmp_path / "x.parquet"
     pd.DataFrame({"a": [1]}).to_parquet(file)
     with pytest.raises(StoreError, match="damaged"):
-        decode(file)
+        decode(file.read_bytes(), str(file))

@@ -147,6 +147,7 @@ def test_a_shard_under_another_name_is_refused(tmp_path):
 
 def test_what_killed_collectors_left_is_swept_once_it_is_old(tmp_path):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    (tmp_path / "run" / "shards").mkdir(exist_ok=True)
     old, new = (tmp_path / "run" / "shards" / f".shard-{name}.tmp" for name in ("old", "new"))
     for file in (old, new):
         file.write_bytes(b"half")
@@ -228,3 +229,15 @@ def test_a_file_beside_that_was_swept_away_is_written_again(tmp_path, monkeypatc
     store.write(a_shard(0))
     assert store.read(0).index == 0
     assert len(calls) == 2
+
+
+def test_a_disk_without_hard_links_still_keeps_the_first_manifest(tmp_path, monkeypatch):
+    def never(*_):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", never)
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    assert FolderStore.create(tmp_path / "run", MANIFEST, POINTS).manifest["seed"] == 0
+    with pytest.raises(StoreError, match="another seed"):
+        FolderStore.create(tmp_path / "run", {**MANIFEST, "seed": 1}, POINTS)
+    assert not list((tmp_path / "run").glob(".*"))

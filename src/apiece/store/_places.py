@@ -1,0 +1,208 @@
+"""Where a run's files are: a folder on a disk, or a prefix in an object store.
+
+Both give the same promise: a file that is written appears whole or not at all. On a disk it is
+written beside and renamed; object stores do so by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from apiece._files import make_folder, write_whole
+from apiece._optional import optional
+from apiece.errors import StoreError
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")  # two letters: C:/ is a folder of Windows
+_STALE_SECONDS = 3600.0
+
+
+class Place(Protocol):
+    """Files by name; a name may begin with one folder, ``shards/...``."""
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file; FileNotFoundError if there is none."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading some parts of it."""
+        ...
+
+    def write(self, name: str, data: bytes, *, replace: bool = True) -> bool:
+        """Write a file whole; with ``replace=False`` one that is there stays, and False returns."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        ...
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names in the place, or in a folder of it, without that folder's."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        ...
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half-written, once it is surely dead."""
+        ...
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file."""
+        return (self.path / name).read_bytes()
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file."""
+        return open(self.path / name, "rb")
+
+    def write(self, name: str, data: bytes, *, replace: bool = True) -> bool:
+        """Write beside, flush, and rename."""
+        file = self.path / name
+        if not file.parent.is_dir():
+            make_folder(file.parent)
+        return write_whole(file, data, replace=replace)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.path / name).exists()
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names in the folder."""
+        where = self.path / folder
+        return [entry.name for entry in where.iterdir()] if where.is_dir() else []
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove temporary files that are an hour old."""
+        oldest = time.time() - _STALE_SECONDS
+        for file in [*self.path.glob(".*.tmp"), *self.path.glob("shards/.*.tmp")]:
+            with suppress(OSError):  # another collector was faster, or it is not ours to remove
+                if file.stat().st_mtime < oldest:
+                    file.unlink()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A prefix in an object store, through fsspec; credentials are the library's own business."""
+
+    uri: str
+
+    def __str__(self) -> str:
+        return self.uri
+
+    @cached_property
+    def _files(self) -> Any:
+        """The file system, made anew in each process."""
+        fsspec = optional("fsspec", extra="remote", purpose="Object stores")
+        scheme = self.uri.partition("://")[0]
+        try:
+            return fsspec.filesystem(scheme, use_listings_cache=False)
+        except (ImportError, ValueError) as error:
+            raise StoreError(
+                f"{self.uri} cannot be opened ({error}): expected an address that fsspec knows, "
+                "such as s3://bucket/run, and the library for it. Install that library, or point "
+                "`to` (--to) at a folder."
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"uri": self.uri}
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of an object."""
+        with _explained(f"read {self._at(name)}"):
+            return bytes(self._files.cat_file(self._at(name)))
+
+    def open(self, name: str) -> BinaryIO:
+        """Open an object, of which ranges are read."""
+        with _explained(f"read {self._at(name)}"):
+            file: BinaryIO = self._files.open(self._at(name), "rb")
+            return file
+
+    def write(self, name: str, data: bytes, *, replace: bool = True) -> bool:
+        """Put an object; the store refuses a second one, where it can."""
+        with _explained(f"write {self._at(name)}"):
+            if replace:
+                self._files.pipe_file(self._at(name), data)
+                return True
+            if self.has(name):
+                return False
+            try:
+                self._files.pipe_file(self._at(name), data, mode="create")
+            except FileExistsError:
+                return False
+            return True
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an object."""
+        with _explained(f"read {self._at(name)}"):
+            return bool(self._files.exists(self._at(name)))
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names below the prefix."""
+        with _explained(f"list {self._at(folder)}"):
+            try:
+                found = self._files.ls(self._at(folder), detail=False)
+            except FileNotFoundError:
+                return []
+        return [str(name).rstrip("/").rpartition("/")[2] for name in found]
+
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        with suppress(FileNotFoundError), _explained(f"remove {self._at(name)}"):
+            self._files.rm_file(self._at(name))
+
+    def sweep(self) -> None:
+        """Do nothing: nothing is ever half-written."""
+
+    def _at(self, name: str) -> str:
+        return f"{self.uri}/{name}".rstrip("/")
+
+
+class _explained:
+    """Turn whatever an object store's library raises into an error that says what was tried."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        is_absent = isinstance(error, FileNotFoundError) and not self.what.startswith("write")
+        if not isinstance(error, Exception) or isinstance(error, StoreError) or is_absent:
+            return
+        raise StoreError(
+            f"cannot {self.what} ({type(error).__name__}: {error}). What was stored before is "
+            "untouched. Check the address and the credentials, then repeat the command: it "
+            "continues where it stopped."
+        ) from error
+
+
+def place_of(where: str | Path) -> Disk | Bucket:
+    """Return the place that a path or an address such as ``s3://bucket/run`` means.
+
+    >>> str(place_of("s3://bucket/run")), str(place_of(Path("s3:/bucket/run/")))
+    ('s3://bucket/run', 's3://bucket/run')
+    """
+    if found := _URI.fullmatch(str(where)):
+        return Bucket(f"{found[1].lower()}://{found[2].rstrip('/')}")
+    return Disk(Path(where).absolute())  # workers may stand in another folder
