@@ -3,25 +3,39 @@
 Each ``plot_<noun>`` takes ``ax=`` and returns it; a function beside it returns its numbers.
 """
 
+from apiece.plots._aggregate import binned_losses, plot_aggregate
 from apiece.plots._agreement import matched, plot_agreement
+from apiece.plots._backtest import plot_backtest
+from apiece.plots._calibration import coverage, plot_calibration
+from apiece.plots._crossings import plot_crossings
 from apiece.plots._curves import Curves, binned_means, curves, plot_curves
+from apiece.plots._experiment import differences, plot_experiment
 from apiece.plots._found import found, plot_found
 from apiece.plots._histogram import plot_histogram, spread
-from apiece.plots._plane import Plane, plane, plot_plane
+from apiece.plots._plane import Plane, exponent, plane, plot_plane
 from apiece.plots._ranks import plot_ranks, ranks
 from apiece.plots._style import look, style
 
 __all__ = [
     "Curves",
     "Plane",
+    "binned_losses",
     "binned_means",
+    "coverage",
     "curves",
+    "differences",
+    "exponent",
     "found",
     "look",
     "matched",
     "plane",
+    "plot_aggregate",
     "plot_agreement",
+    "plot_backtest",
+    "plot_calibration",
+    "plot_crossings",
     "plot_curves",
+    "plot_experiment",
     "plot_found",
     "plot_histogram",
     "plot_plane",

@@ -10,7 +10,8 @@ import numpy as np
 
 from apiece._typing import AnyArray, FloatArray
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, size_axis, style
+from apiece.plots._bins import in_bins
+from apiece.plots._style import new_axes, size_axis, style, thin
 from apiece.records import Contributions, caveat
 
 if TYPE_CHECKING:
@@ -58,15 +59,7 @@ def binned_means(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return size, mean and standard error of one point's contributions in log-spaced bins."""
     is_point = contributions.ids[contributions.point].astype(str) == str(point)
-    k, delta = contributions.k[is_point], contributions.delta[is_point]
-    edges = np.geomspace(k.min(), k.max() + 1, n_bins + 1)
-    bins = np.clip(np.searchsorted(edges, k, side="right") - 1, 0, n_bins - 1)
-    filled = [delta[bins == b] for b in range(n_bins)]
-    keep = [b for b in range(n_bins) if len(filled[b]) > 1]
-    size = np.array([np.exp(np.log(k[bins == b]).mean()) for b in keep])
-    mean = np.array([filled[b].mean() for b in keep])
-    error = np.array([filled[b].std(ddof=1) / np.sqrt(len(filled[b])) for b in keep])
-    return size, mean, error
+    return in_bins(contributions.k[is_point], contributions.delta[is_point], n_bins)
 
 
 def plot_curves(
@@ -111,7 +104,7 @@ def plot_curves(
             if contributions is not None:
                 size, mean, error = binned_means(contributions, name)
                 marker = "o" if sign == "helps" else "v"
-                ax.errorbar(size, mean, error, fmt=marker, color=color, markersize=4, linewidth=1)
+                ax.errorbar(size, mean, error, fmt=marker, color=color, elinewidth=thin())
         size_axis(ax)
         if (numbers.mean > 0).all():
             ax.set_yscale("log")

@@ -1,4 +1,4 @@
-r"""How a quantity spreads over points: $\alpha$, $\log_{10}|c|$, R², values."""
+r"""How a quantity spreads over points: $\alpha$, $\log_{10}|c|$, R², how fast values fade."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from apiece._check import unknown_name
 from apiece._typing import FloatArray
 from apiece.laws import Laws
+from apiece.plots._plane import exponent
 from apiece.plots._style import new_axes, signs, style
 from apiece.records import caveat
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def spread(laws: Laws, of: str = "alpha") -> FloatArray:
+def spread(laws: Laws, of: str | None = None) -> FloatArray:
     r"""Return a quantity of every point that has it, with the sign of its law, shape ``(2, n)``.
 
     Parameters
@@ -24,20 +25,25 @@ def spread(laws: Laws, of: str = "alpha") -> FloatArray:
     laws
         Fitted laws.
     of
-        A parameter (``alpha``, ``c``, ``a2``, ...), ``log|c|`` (base 10), ``sigma``, ``beta`` or
-        ``r2``.
+        A parameter (``alpha``, ``c``, ``a2``, ...), ``log|c|`` (base 10), ``exponent`` (how fast
+        the value fades at the middle of the sampled sizes, for any family), ``sigma``, ``beta``
+        or ``r2``; by default ``alpha`` where laws have it, else ``exponent``.
 
     Returns
     -------
     FloatArray
         The quantity, and the sign (1 or -1) of $\psi_k$ in the middle of the sampled sizes.
     """
-    known = ("log|c|", *laws.family.parameters, "sigma", "beta", "r2")
-    if of not in known or (of == "log|c|" and "c" not in known):
+    of = _default(laws) if of is None else of
+    known = ("exponent", *laws.family.parameters, "sigma", "beta", "r2")
+    known = ("log|c|", *known) if "c" in known else known
+    if of not in known:
         raise unknown_name("quantity", of, known)
     if of == "log|c|":
         with np.errstate(divide="ignore"):  # c = 0 is left out below
             values = np.log10(np.abs(laws.c))
+    elif of == "exponent":
+        values = exponent(laws, laws.k_ref)
     elif of in laws.family.parameters:
         values = laws.params[:, laws.family.parameters.index(of)]
     else:
@@ -48,11 +54,11 @@ def spread(laws: Laws, of: str = "alpha") -> FloatArray:
 
 
 def plot_histogram(
-    laws: Laws, of: str = "alpha", *, bins: int = 30, ax: Axes | None = None
+    laws: Laws, of: str | None = None, *, bins: int = 30, ax: Axes | None = None
 ) -> Axes:
     """Plot how a quantity spreads over the points, those that help and those that harm stacked.
 
-    The bins span the middle 99 % of the points; those beyond are counted in the outermost bins.
+    The bins span the middle 98 % of the points; those beyond are counted in the outermost bins.
 
     Parameters
     ----------
@@ -65,10 +71,12 @@ def plot_histogram(
     ax
         Axes to draw on; a new figure by default.
     """
+    of = _default(laws) if of is None else of
     values, sign = spread(laws, of)
+    words = {"log|c|": "log10 |c|", "r2": "R²", "exponent": f"exponent at k = {laws.k_ref:,.0f}"}
     with style():
         ax = ax if ax is not None else new_axes()
-        low, high = np.quantile(values, [0.005, 0.995]) if len(values) else (0.0, 1.0)
+        low, high = np.quantile(values, [0.01, 0.99]) if len(values) else (0.0, 1.0)
         high = high if high > low else low + 1.0
         inside = np.clip(values, low, high)
         (blue, _), (orange, _) = signs()
@@ -85,7 +93,11 @@ def plot_histogram(
         if len(values):
             middle = float(np.median(values))
             ax.axvline(middle, color="0.5", linestyle=":", label=f"median {middle:.3g}")
-        ax.set_xlabel({"log|c|": "log10 |c|", "r2": "R²"}.get(of, of))
+        ax.set_xlabel(words.get(of, of))
         ax.set_ylabel("points")
         ax.legend(title=caveat(laws.attrs))
     return ax
+
+
+def _default(laws: Laws) -> str:
+    return "alpha" if "alpha" in laws.family.parameters else "exponent"

@@ -27,6 +27,22 @@ class Plane(NamedTuple):
     names: tuple[str, str]
 
 
+def exponent(laws: Laws, k: float) -> FloatArray:
+    r"""Return how fast each point's value fades at a size, shape ``(n_points,)``.
+
+    $$\alpha_i(k) = -\frac{\mathrm{d} \log|\psi_k|}{\mathrm{d} \log k}$$
+
+    For a power law this is $\alpha$ at every size; where a curve passes zero it has no bound.
+
+    >>> exponent(Laws.from_arrays(c=[2.0], alpha=[1.5]), 300).round(6)
+    array([1.5])
+    """
+    step = 1e-4
+    below, at, above = laws.mean(k * np.exp(np.array([-step, 0.0, step]))).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((below - above) / (2 * step * at))
+
+
 def plane(laws: Laws) -> Plane:
     r"""Place every point that has a law.
 

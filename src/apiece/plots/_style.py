@@ -59,8 +59,16 @@ def new_axes() -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
+def thin() -> float:
+    """Return the width of lines that should not outshine the others, such as error bars."""
+    return 0.6 * float(_settings()["lines.linewidth"])
+
+
 def signs() -> tuple[tuple[str, str], tuple[str, str]]:
     """Return colour and marker of what helps, and of what harms."""
-    cycle = optional("matplotlib", extra="plots", purpose="Plots").rcParams["axes.prop_cycle"]
-    colors = cycle.by_key()["color"]
+    colors = _settings()["axes.prop_cycle"].by_key()["color"]
     return (colors[0], "o"), (colors[1], "v")
+
+
+def _settings() -> Any:
+    return optional("matplotlib", extra="plots", purpose="Plots").rcParams
