@@ -170,8 +170,10 @@ class Constructors:
             As in `from_pandas`.
         """
         from apiece.data._readers import read_csv
+        from apiece.data._source import remembered
 
-        return cls.from_pandas(read_csv(path), target=target, **options)
+        dataset = cls.from_pandas(read_csv(path), target=target, **options)
+        return remembered(dataset, path, {"target": target, **options})
 
     @classmethod
     def from_parquet(
@@ -189,8 +191,10 @@ class Constructors:
             As in `from_pandas`.
         """
         from apiece.data._readers import read_parquet
+        from apiece.data._source import remembered
 
-        return cls.from_pandas(read_parquet(path), target=target, **options)
+        dataset = cls.from_pandas(read_parquet(path), target=target, **options)
+        return remembered(dataset, path, {"target": target, **options})
 
     @classmethod
     def from_npz(
@@ -217,15 +221,17 @@ class Constructors:
             As in `from_arrays`.
         """
         from apiece.data._arrays import arrays_from_npz
+        from apiece.data._source import remembered
 
-        return cls.from_arrays(
-            **arrays_from_npz(path, validation),
-            kind=kind,
-            standardize=standardize,
-            impute=impute,
-            candidates=candidates,
-            random_state=random_state,
-        )
+        options: dict[str, Any] = {
+            "kind": kind,
+            "standardize": standardize,
+            "impute": impute,
+            "candidates": candidates,
+            "random_state": random_state,
+        }
+        dataset = cls.from_arrays(**arrays_from_npz(path, validation), **options)
+        return remembered(dataset, path, {"validation": validation, **options})
 
     @classmethod
     def from_hf(

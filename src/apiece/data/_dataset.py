@@ -61,6 +61,8 @@ class Dataset(Constructors):
         Names of the validation rows, shape ``(n_validation,)``, where they have any.
     encoder
         What the pool taught about the columns, to encode candidates alike.
+    source
+        The file it was read from and how, ready for JSON; None for data from memory.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class Dataset(Constructors):
     preprocessing: dict[str, Any] = field(default_factory=dict)
     ids_val: AnyArray | None = None
     encoder: FrameEncoder | NumericEncoder | None = None
+    source: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.points_X), len(self.points_y), len(self.ids)}
@@ -239,6 +242,7 @@ class Dataset(Constructors):
             "n_features": self.n_features,
             "feature_names": names,
             "preprocessing": self.preprocessing,
+            "source": self.source,
         }
 
     def with_candidates(
@@ -262,6 +266,7 @@ class Dataset(Constructors):
             of the pool and the validation rows, and strings read ``candidate-0`` and so on.
         """
         from apiece.data._candidates import read_candidates
+        from apiece.data._source import joined
 
         X, y, names = read_candidates(self, candidates, ids)
         return replace(
@@ -269,4 +274,5 @@ class Dataset(Constructors):
             points_X=np.concatenate([self.points_X, X]),
             points_y=np.concatenate([self.points_y, y]),
             ids=np.concatenate([self.ids, names]),
+            source=joined(self.source, candidates, ids),
         )

@@ -66,5 +66,11 @@ def load_demo(*, flipped: float = 0.1, random_state: RandomState = 0) -> tuple[D
     labels = clean.points_y.copy()
     labels[positions] = 1 - labels[positions]
     how = {**clean.preprocessing, "from": "demo", "flipped": n_flipped}
-    dataset = replace(clean, points_y=labels, target_name="diagnosis", preprocessing=how)
+    dataset = replace(
+        clean,
+        points_y=labels,
+        target_name="diagnosis",
+        preprocessing=how,
+        source={"demo": {"flipped": flipped, "random_state": seed}},
+    )
     return dataset, positions
