@@ -15,12 +15,13 @@ from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece._typing import FloatArray
+from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset, FilePath
 from apiece.engine import METRICS, MODELS, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, Table, marked
+from apiece.report import find as find_for_report
 from apiece.report import serve as serve_report
 from apiece.report import write as write_report
 from apiece.sampling import Design, make_plan
@@ -483,8 +484,8 @@ def report(
     rows: pd.DataFrame | FilePath | None = None,
     ids: str | None = None,
     images: Any = None,
-    advice: pd.DataFrame | None = None,
-    aggregate: Callable[[FloatArray], FloatArray] | None = None,
+    advice: pd.DataFrame | bool = True,
+    aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
 ) -> Path:
@@ -499,11 +500,12 @@ def report(
     to
         The file to write.
     dataset
-        The dataset that was collected from: its features are shown for each point, and decide
-        which points are near each other.
+        The dataset that was collected from: its features are shown for each point, decide which
+        points are near each other, and harmful points are tried with other labels. None reads it
+        again from the file that the run names, if that is still there.
     rows
         What people know of the points, such as their texts: a table with one row a point, or the
-        csv, tsv or Parquet file that holds it.
+        csv, tsv or Parquet file that holds it. None for those of the run's own file.
     ids
         The column of ``rows`` that holds the ids; None for its index, in a file the row numbers.
     images
@@ -511,9 +513,11 @@ def report(
         shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
     advice
         What to do with each point: a table indexed by id with ``advice``, and perhaps ``reason``
-        and ``probability``.
+        and ``probability``. True for what `advise` says at the largest sampled size, where labels
+        are tried if that takes seconds; False for none.
     aggregate
-        The law of the loss itself, from sizes to expected losses; drawn through the mean losses.
+        The law of the loss itself, drawn through the mean losses; True for what `aggregate`
+        finds, False for none.
     title
         Title of the report.
     level
@@ -524,19 +528,18 @@ def report(
     Path
         The file.
     """
-    return write_report(
+    known = fit(run) if laws is None else laws
+    found = find_for_report(
         run,
-        fit(run) if laws is None else laws,
-        to,
+        known,
+        advise,
         dataset=dataset,
         rows=rows,
         ids=ids,
-        images=images,
         advice=advice,
         aggregate=aggregate,
-        title=title,
-        level=level,
     )
+    return write_report(run, known, to, images=images, title=title, level=level, **found)
 
 
 def serve(
@@ -545,6 +548,9 @@ def serve(
     ready: Callable[[str], None],
     port: int = 0,
     method: str = DEFAULT_METHOD,
+    images: Any = None,
+    title: str | None = None,
+    level: float = 0.9,
     **options: Any,
 ) -> None:
     """Serve the report of a stored run on this machine until interrupted, following its growth.
@@ -559,15 +565,19 @@ def serve(
         Port to listen on, 0 for any free one.
     method
         How laws are fitted, as in `fit`.
-    **options
-        As in `report`.
+    images, title, level, **options
+        As in `report`; labels are not tried, since laws change all the time.
     """
 
     def fitted(opened: Run, contributions: Contributions) -> Laws:
         return replace(fit(contributions, method=method), labels=opened.labels)
 
+    def found(opened: Run, laws: Laws) -> dict[str, Any]:
+        options_found = find_for_report(opened, laws, advise, relabel=False, **options)
+        return {"images": images, "title": title, "level": level, **options_found}
+
     one_of("method", method, estimators.METHODS)
-    serve_report(Path(run), fitted, port=port, ready=ready, **options)
+    serve_report(Path(run), fitted, port=port, ready=ready, find=found)
 
 
 def _fit(table: Table, method: str, dataset: Dataset | None, settings: dict[str, Any]) -> Laws:

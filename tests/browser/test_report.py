@@ -204,6 +204,35 @@ def test_advice_is_a_column_a_filter_and_a_reason(page, power):
     assert "because" in about
 
 
+def test_the_overview_counts_advice_and_a_click_lists_it(page, power):
+    laws, _, url = power
+    page.open(url)
+    harmful = laws.ids[laws.mean(1000) <= 0]
+    line = next(
+        button
+        for button in page.driver.find_elements("css selector", "#facts .statuses button")
+        if button.text.endswith("relabel")
+    )
+    assert line.text == f"{len(harmful):,} relabel"
+    line.click()
+    assert sorted(page.listed()) == sorted(harmful)
+
+
+def test_series_laws_show_how_fast_they_fade_at_the_size_of_the_slider(page, series):
+    laws, _, url = series
+    page.open(url)
+    k = page.slide_to(300)
+    shown = page.js("return Array.from(exponents(state.k))")
+    known = laws.has_law
+    assert_allclose(
+        np.array(shown, dtype=float)[known], apiece.plots.exponent(laws, k)[known], rtol=1e-5
+    )
+    assert "\u03b1(k)" in page.rows()[0]
+    page.choose("axes", f"how fast it fades, and its value, at {round(laws.k_ref):,}")
+    assert page.js("return pick.yLog")
+    assert page.complaints() == []
+
+
 def test_a_click_opens_a_point_with_its_curve_row_and_text(page, power):
     laws, samples, url = power
     page.open(url)
@@ -251,6 +280,24 @@ def test_two_points_cross_where_python_says(page, power):
     assert page.text("#crossing") == "There is no point nobody."
 
 
+def test_points_that_change_places_with_one_are_listed(page, power):
+    laws, _, url = power
+    first = apiece.analysis.crossings(laws, most=1)["first"].iloc[0]
+    pairs = [(first, other) for other in laws.ids if other != first]
+    all_of_them = apiece.analysis.crossings(laws, pairs=pairs)
+    low, high = laws.k_range
+    swaps = all_of_them[(all_of_them["at"] > low) & (all_of_them["at"] < high)]
+    best = swaps.sort_values("z", ascending=False).head(5)
+    page.open(url)
+    page.js("openPoint(report.ids.indexOf(arguments[0]))", first)
+    lines = [item.text for item in page.driver.find_elements("css selector", "#swaps li")]
+    assert [line.split()[0] for line in lines] == best["second"].tolist()
+    for line, at in zip(lines, best["at"], strict=True):
+        assert f"k = {round(at):,}" in line
+    page.element("#swaps li button.quiet").click()
+    assert f"k = {round(best['at'].iloc[0]):,}" in page.text("#crossing")
+
+
 def test_a_region_of_the_plane_lists_its_points(page, either):
     from selenium.webdriver import ActionChains
 
@@ -275,6 +322,38 @@ def test_a_region_of_the_plane_lists_its_points(page, either):
     page.js("document.getElementById('region-box').open = true")
     page.element("#region-clear").click()
     assert len(page.listed()) == len(laws)
+
+
+def test_a_finger_draws_a_region_when_asked_to(page, power):
+    laws, _, url = power
+    page.open(url, width=375, height=812)
+    over = page.element("#plane-chart .u-over")
+    page.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", over)
+    box = page.js("const b = arguments[0].getBoundingClientRect(); return [b.x, b.y]", over)
+    width, height = over.size["width"], over.size["height"]
+
+    def drag():
+        for kind, share in (("touchStart", 0.2), ("touchMove", 0.5), ("touchMove", 0.8)):
+            place = {"x": box[0] + share * width, "y": box[1] + share * height}
+            page.driver.execute_cdp_cmd(
+                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [place]}
+            )
+        page.driver.execute_cdp_cmd(
+            "Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []}
+        )
+
+    page.js("document.getElementById('draw-region').click()")
+    assert page.element("#draw-region").get_attribute("aria-pressed") == "true"
+    drag()
+    page.until("state.region !== null")
+    region = page.js("return state.region")
+    inside = (laws.alpha >= region["x"][0]) & (laws.alpha <= region["x"][1])
+    inside &= (np.abs(laws.c) >= region["y"][0]) & (np.abs(laws.c) <= region["y"][1])
+    assert sorted(page.listed()) == sorted(laws.ids[inside])
+    page.js("document.getElementById('draw-region').click(); setRegion(null)")
+    drag()  # now it scrolls
+    assert page.js("return state.region") is None
+    assert page.complaints() == []
 
 
 def test_a_region_can_be_given_in_numbers(page, power):

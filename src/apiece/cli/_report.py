@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +13,8 @@ from apiece.cli._laws import LEVEL, RUN, _laws
 DATA = click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Table (.csv, .tsv, .parquet) whose columns are shown for each point.",
+    help="Table (.csv, .tsv, .parquet) whose columns are shown for each point; by default the file "
+    "that was collected from, if it is still there.",
 )
 IDS = click.option("--ids", help="Its column of ids; row numbers if left out.")
 TITLE = click.option("--title", help="Title of the report.")
@@ -48,8 +50,8 @@ def report(
 ) -> None:
     """Write an interactive report of RUN: one HTML file, without a network.
 
-    It ranks all points at any dataset size, shows the law, samples and columns of each, and exports
-    the ids that you select.
+    It ranks all points at any dataset size, advises what to do with each, shows its law, samples
+    and columns, and exports the ids that you select.
     """
     from apiece import api
     from apiece.store import open_run
@@ -110,8 +112,8 @@ def serve(
 
             webbrowser.open(url)
 
-    options = {"title": title, "level": level, "rows": data, "ids": ids}
+    shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     try:
-        api.serve(run, port=port, method=method, ready=ready, **options)
+        api.serve(run, port=port, method=method, ready=ready, **shown)
     except KeyboardInterrupt:
         note("ended", quiet=quiet)

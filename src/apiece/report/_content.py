@@ -6,15 +6,16 @@ parameters and the covariances in the family's local coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from apiece._check import some
-from apiece._typing import AnyArray, FloatArray
+from apiece._typing import AnyArray
 from apiece.data import Dataset, FilePath
 from apiece.errors import DataError
+from apiece.estimators import Aggregate
 from apiece.laws import FitStatus, Laws, quantile
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions, caveat
@@ -24,11 +25,10 @@ from apiece.store import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-Curve = Callable[[FloatArray], FloatArray]
-
 FORMAT: Final = 1
 _ROOM: Final = 18_000_000  # bytes before base64, which keeps the file below 25 MB
 _REACH: Final = 20  # how far beyond the sampled sizes the slider goes
+_LOSS_REACH: Final = 10  # and the law of the loss
 _MOST_LABELS: Final = 1000
 
 
@@ -41,7 +41,8 @@ def gather(
     ids: str | None = None,
     images: Any = None,
     advice: pd.DataFrame | None = None,
-    aggregate: Curve | None = None,
+    aggregate: Aggregate | None = None,
+    notes: Sequence[str] = (),
     title: str | None = None,
     level: float = 0.9,
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -67,7 +68,8 @@ def gather(
         "status_counts": _overview.status_counts(laws),
         "caveat": caveat(laws.attrs),
         "facts": _overview.facts(laws, contributions, stored, level),
-        "loss": _loss(contributions, aggregate),
+        "advice_counts": _overview.advice_counts(advice),
+        "loss": _loss(contributions, aggregate, level),
     }
     arrays = _law_arrays(laws, level)
     _add_labels(description, arrays, laws)
@@ -85,7 +87,7 @@ def gather(
     ):
         description |= part.description
         arrays |= part.arrays
-    description["notes"] = room.notes
+    description["notes"] = [*notes, *room.notes]
     return dict(plain(description, "report")), arrays
 
 
@@ -169,13 +171,21 @@ def _add_samples(
         arrays["sample_delta"] = one_by_one.delta.astype(np.float32)
 
 
-def _loss(contributions: Contributions, aggregate: Curve | None) -> dict[str, Any] | None:
-    """Return mean losses by size, and the aggregate law's curve through them if there is one."""
+def _loss(
+    contributions: Contributions, aggregate: Aggregate | None, level: float
+) -> dict[str, Any] | None:
+    """Return mean losses by size, and the aggregate law with its interval if there is one."""
     means = _samples.loss_by_size(contributions)
     if not len(means.k):
         return None
-    found = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}
+    listed = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}
+    found: dict[str, Any] = {name: numbers.tolist() for name, numbers in listed.items()}
     if aggregate is not None:
-        k = np.geomspace(contributions.k_range[0], _REACH * contributions.k_range[1], 120)
-        found |= {"curve_k": k, "curve": np.asarray(aggregate(k), dtype=np.float64)}
-    return {name: numbers.tolist() for name, numbers in found.items()}
+        k_min, k_max = aggregate.k_range
+        k = np.unique(np.append(np.geomspace(k_min, _LOSS_REACH * k_max, 60), float(k_max)))
+        few = k[np.linspace(0, len(k) - 1, 13).astype(int)]  # intervals are smooth, and dear
+        ends = [np.interp(np.log(k), np.log(few), e) for e in aggregate.interval(few, level=level)]
+        curves = {"curve_k": k, "curve": aggregate.mean(k), "low": ends[0], "high": ends[1]}
+        found |= {name: numbers.tolist() for name, numbers in curves.items()}
+        found["k_range"] = [k_min, k_max]
+    return found

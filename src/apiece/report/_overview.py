@@ -37,6 +37,14 @@ def status_counts(laws: Laws) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: -item[1])
 
 
+def advice_counts(advice: Any) -> list[tuple[str, int]]:
+    """Count the points of each advice, most frequent first."""
+    if advice is None or "advice" not in advice.columns:
+        return []
+    counts = Counter(str(word) for word in advice["advice"].dropna())
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
 def _setting(laws: Laws, run: Run | None) -> list[Fact]:
     attrs = laws.attrs
     k_min, k_max = laws.k_range

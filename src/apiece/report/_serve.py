@@ -28,6 +28,7 @@ from apiece.report._payload import pack
 from apiece.store import Run, open_run
 
 Fit = Callable[[Run, Contributions], Laws]
+Find = Callable[[Run, Laws], dict[str, Any]]
 
 _ADDRESS: Final = "127.0.0.1"
 _EARLIER: Final = (0.125, 0.25, 0.5)  # shares of the tasks whose laws begin the history
@@ -44,13 +45,13 @@ class Follower:
         The folder of the run.
     fit
         Fits laws to contributions of a run.
-    options
-        Options of the report.
+    find
+        Returns the options of the report that follow from the run and its laws.
     """
 
     path: Path
     fit: Fit
-    options: dict[str, Any] = field(default_factory=dict)
+    find: Find | None = None
     data: bytes = b""
     news: dict[str, Any] = field(
         default_factory=lambda: {"version": 0, "stored": 0, "planned": 0, "history": []}
@@ -86,7 +87,7 @@ class Follower:
         if not self.news["history"] and len(contributions) <= _MOST_EARLIER:
             self._look_back(run, contributions)
         laws = self._saved(contributions) or self.fit(run, contributions)
-        description, arrays = gather(run, laws, **self.options)
+        description, arrays = gather(run, laws, **(self.find(run, laws) if self.find else {}))
         self.data = pack(description, arrays)
         history = [*self.news["history"], convergence(laws, contributions)]
         self._tell(
@@ -223,7 +224,7 @@ def serve(
     ready: Callable[[str], None],
     stop: threading.Event | None = None,
     every: float = 2.0,
-    **options: Any,
+    find: Find | None = None,
 ) -> None:
     """Serve the report of a run until interrupted, looking for news every few seconds.
 
@@ -241,11 +242,11 @@ def serve(
         Ends serving when set.
     every
         Seconds between looks at the run.
-    **options
-        Options of the report.
+    find
+        Returns the options of the report that follow from the run and its laws.
     """
     open_run(path)  # a folder that is no run is told at once
-    follower = Follower(path, fit, options)
+    follower = Follower(path, fit, find)
     ended = stop or threading.Event()
     with Server(follower, port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

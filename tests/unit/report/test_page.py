@@ -172,11 +172,16 @@ def test_quantities_are_labels_as_they_are(tmp_path):
     np.testing.assert_array_equal(arrays["label_number"], run.labels)
 
 
-def test_a_law_of_the_loss_is_drawn_if_there_is_one():
-    samples = apiece.Contributions(**{**vars(SAMPLES), "loss": np.ones(len(SAMPLES))})
-    description, _ = data_of(build(samples, LAWS, aggregate=lambda k: 0.3 + 2 / k))
-    loss = description["loss"]
-    np.testing.assert_allclose(loss["curve"], 0.3 + 2 / np.array(loss["curve_k"]))
+def test_a_law_of_the_loss_is_drawn_with_its_interval_if_there_is_one():
+    run = apiece.collect(make_blobs(), sizes=(8, 40), samples=6, random_state=0, progress=False)
+    law = apiece.aggregate(run)
+    loss = data_of(build(run, apiece.fit(run), aggregate=law, level=0.8))[0]["loss"]
+    k = np.array(loss["curve_k"])
+    assert k[0] == law.k_range[0]
+    assert k[-1] == pytest.approx(10 * law.k_range[1])
+    np.testing.assert_allclose(loss["curve"], law.mean(k))
+    ends = np.array([loss["low"], loss["high"]])[:, [0, -1]]
+    np.testing.assert_allclose(ends, law.interval(k[[0, -1]], level=0.8))
 
 
 def test_advice_is_matched_by_id_and_may_lack_points():

@@ -226,25 +226,37 @@ function smallest(curves, kReach) {
   return Math.max(Math.min(...sizes), 1e-12);
 }
 
-/* Mean loss by size with its standard error, and the aggregate law through it if there is one. */
+/* Mean loss by size with its standard error, and the aggregate law through it if there is one:
+   solid where sampled, dashed beyond, with its interval. */
 function lossChart(host, loss, label) {
-  const curve = loss.curve ? [loss.curve_k, loss.curve] : [loss.k, loss.mean];
+  const stroke = colour("helps");
+  const bare = { points: { show: false } };
+  let [data, series, bands] = [[loss.k, loss.mean], [{}, { ...bare, stroke: colour("line"), width: 1.8 }], []];
+  if (loss.curve) {
+    const inside = (value, i) => (loss.curve_k[i] <= loss.k_range[1] ? value : null);
+    data = [loss.curve_k, loss.high, loss.low, loss.curve.map(inside), loss.curve];
+    const end = { ...bare, stroke: "transparent", width: 0 };
+    series = [{}, end, { ...end }, { ...bare, stroke, width: 2.4 }, { ...bare, stroke, width: 1.4, dash: [5, 5] }];
+    bands = [{ series: [1, 2], fill: stroke + "26" }];
+  }
+  const sizes = data[0];
   const options = {
-    height: 180,
-    series: [{}, { stroke: loss.curve ? colour("helps") : colour("line"), width: 1.8, points: { show: false } }],
-    scales: { x: { time: false, distr: 3, range: [curve[0][0] / 1.1, curve[0].at(-1) * 1.1] } },
+    height: 190,
+    series,
+    bands,
+    scales: { x: { time: false, distr: 3, range: [sizes[0] / 1.1, sizes.at(-1) * 1.1] } },
     axes: [sizeAxis(), valueAxis(label)],
     cursor: { show: false },
     hooks: {
       draw: [
         (u) =>
           paint(u, (ctx, x, y, ratio) =>
-            paintMeans(ctx, x, y, ratio, { ...loss, stroke: colour("helps") }),
+            paintMeans(ctx, x, y, ratio, { ...loss, stroke }),
           ),
       ],
     },
   };
-  return mount(host, options, curve);
+  return mount(host, options, data);
 }
 
 /* How the fits settle as contributions arrive. */

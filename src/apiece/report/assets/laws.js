@@ -60,6 +60,13 @@ function makeLaws(report) {
   return {
     n,
     mean: (i, k) => meanOf(i, termsAt(k)),
+    /* How fast a value fades at a size: minus the slope of log|psi| against log k; alpha of a power. */
+    exponent(i, k) {
+      if (isPower) return params[1][i];
+      const step = 1e-4;
+      const [below, above] = [this.mean(i, k * Math.exp(-step)), this.mean(i, k * Math.exp(step))];
+      return (below - above) / (2 * step * this.mean(i, k));
+    },
     interval(i, k) {
       const mean = meanOf(i, termsAt(k));
       const half = z * errorOf(i);
@@ -72,6 +79,30 @@ function makeLaws(report) {
         value[i] = meanOf(i, terms);
         half[i] = z * errorOf(i);
       }
+    },
+    /* Points that change places with one between two sizes, clearest first, as apiece.analysis.crossings
+       ranks them: by the weaker end of (difference / its standard error). */
+    swaps(point, low, high, count) {
+      const best = [];
+      const terms = [termsAt(low), termsAt(high)];
+      const own = terms.map((at) => [meanOf(point, at), errorOf(point)]);
+      for (let i = 0; i < n; i++) {
+        let [clarity, product] = [Infinity, 1];
+        for (let end = 0; end < 2; end++) {
+          const [mean, error] = own[end];
+          const other = meanOf(i, terms[end]);
+          const gap = mean - other;
+          product *= Math.sign(gap);
+          const noise = hasCov ? Math.hypot(error, errorOf(i)) : Math.abs(mean) + Math.abs(other);
+          clarity = Math.min(clarity, Math.abs(gap) / noise);
+        }
+        if (product < 0 && clarity > (best.length < count ? 0 : best.at(-1).clarity)) {
+          best.push({ point: i, clarity });
+          best.sort((a, b) => b.clarity - a.clarity);
+          best.length = Math.min(best.length, count);
+        }
+      }
+      return best.map((found) => found.point);
     },
     /* The sizes between two others at which two points are worth the same, rising. */
     crossings(first, second, low, high, steps = 400) {

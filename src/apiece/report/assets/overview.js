@@ -6,13 +6,17 @@ function showOverview() {
     const list = facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]);
     return element("div", { className: "card" }, [element("h2", { text: title }), element("dl", {}, list)]);
   });
-  const total = report.ids.length;
-  const bars = report.status_counts.map(([name, count]) => {
-    const bar = element("span", { className: "bar", "aria-hidden": "true" });
-    bar.style.width = `${(100 * count) / total}%`;
-    return element("li", {}, [element("span", { text: `${whole(count)} ${name}` }), bar]);
-  });
-  cards[Math.min(1, cards.length - 1)].append(element("ul", { className: "statuses" }, bars));
+  const filter = (id, names) => (name) => {
+    $(id).value = String(names.indexOf(name));
+    $(id).dispatchEvent(new Event("change"));
+    $("points").scrollIntoView();
+  };
+  cards[Math.min(1, cards.length - 1)].append(bars(report.status_counts, filter("status", report.statuses)));
+  if (report.advice_counts.length) {
+    const advised = [element("h2", { text: "Advice" }), bars(report.advice_counts, filter("advice", report.advices))];
+    const last = cards.pop();
+    cards.push(element("div", { className: "stack" }, [last, element("div", { className: "card" }, advised)]));
+  }
   $("facts").replaceChildren(...cards);
   $("notes").replaceChildren(...report.notes.map((text) => element("p", { text })));
   $("made").textContent = `Made by apiece ${report.version}. Values are in units of ${report.metric}; positive means that the point helps.`;
@@ -27,7 +31,28 @@ function showOverview() {
     charts.loss = lossChart($("loss-chart"), report.loss, report.metric);
     const [first, last] = [report.loss.mean[0], report.loss.mean.at(-1)];
     $("loss-chart").setAttribute("aria-label", `Mean loss falls from ${short(first)} to ${short(last)} over the sampled sizes`);
+    $("loss-words").textContent = lossWords(report.loss);
   }
+}
+
+function lossWords({ curve, curve_k: sizes, low, high, k_range: sampled }) {
+  if (!curve) return "";
+  const now = curve[sizes.findIndex((k) => k >= sampled[1])];
+  const percent = `${Math.round(100 * report.level)}\u00a0%`;
+  return `${short(now)} at ${whole(sampled[1])} points; foretold at ${whole(sizes.at(-1))}: ${short(curve.at(-1))} (${percent} interval ${short(low.at(-1))} to ${short(high.at(-1))}).`;
+}
+
+/* How many points have each word, as bars; a click lists them. */
+function bars(counts, onClick) {
+  const total = report.ids.length;
+  const lines = counts.map(([name, count]) => {
+    const bar = element("span", { className: "bar", "aria-hidden": "true" });
+    bar.style.width = `${(100 * count) / total}%`;
+    const line = element("button", { type: "button", text: `${whole(count)} ${name}`, title: "List these points" });
+    line.addEventListener("click", () => onClick(name));
+    return element("li", {}, [line, bar]);
+  });
+  return element("ul", { className: "statuses" }, lines);
 }
 
 function fillSelects() {

@@ -78,12 +78,39 @@ function planeChart(host, { pick, marked, onRegion, onPoint }) {
     },
   };
   const made = mount(host, options, [null, [xs, ys]]);
+  drawByTouch(made.chart, () => host.classList.contains("drawing"));
   made.chart.over.addEventListener("click", (event) => {
     const box = made.chart.over.getBoundingClientRect();
     const found = closest(made.chart, pick, event.clientX - box.left, event.clientY - box.top);
     if (found >= 0 && made.chart.select.width < 4) onPoint(found);
   });
   return made;
+}
+
+/* A finger draws a region, as a mouse does anyway, while `isDrawing`; else it scrolls the page. */
+function drawByTouch(chart, isDrawing) {
+  let from = null;
+  const place = (event) => {
+    const box = chart.over.getBoundingClientRect();
+    const within = (value, size) => Math.max(0, Math.min(size, value));
+    return [within(event.clientX - box.left, box.width), within(event.clientY - box.top, box.height)];
+  };
+  const select = (event, isDone) => {
+    if (!from) return;
+    const to = place(event);
+    const [left, top] = [0, 1].map((i) => Math.min(from[i], to[i]));
+    const [width, height] = [0, 1].map((i) => Math.abs(from[i] - to[i]));
+    chart.setSelect({ left, top, width, height }, isDone);
+    if (isDone) from = null;
+  };
+  chart.over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType === "mouse" || !isDrawing()) return;
+    from = place(event);
+    chart.over.setPointerCapture(event.pointerId);
+  });
+  chart.over.addEventListener("pointermove", (event) => select(event, false));
+  chart.over.addEventListener("pointerup", (event) => select(event, true));
+  chart.over.addEventListener("pointercancel", () => (from = null));
 }
 
 function closest(u, pick, left, top, reach = 14) {
@@ -125,6 +152,18 @@ function planes() {
       }),
     };
   }
+  if (report.family !== "power") {
+    const middle = Math.round(report.k_ref);
+    found.fade = {
+      title: `how fast it fades, and its value, at ${whole(middle)}`,
+      make: () => ({
+        // Where a curve passes zero its exponent has no bound: such points lie at the edge.
+        x: exponents(middle).map((e) => Math.max(-1, Math.min(4, e))),
+        y: at(middle).map((v) => Math.abs(v) || NaN),
+        names: [`exponent at k = ${whole(middle)}, from −1 to 4`, `|value| at k = ${whole(middle)}`], yLog: true,
+      }),
+    };
+  }
   const [low, high] = report.k_range;
   found.ends = {
     title: `value at ${whole(low)} and at ${whole(high)}`,
@@ -134,7 +173,7 @@ function planes() {
       return { x, y, names: [`value at k = ${whole(low)}`, `value at k = ${whole(high)}`], asinh: sizes[Math.floor(sizes.length / 3)] || 1e-9 };
     },
   };
-  return found;
+  return report.family === "power" ? found : { ends: found.ends, fade: found.fade };
 }
 
 function showPlane() {

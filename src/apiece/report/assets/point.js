@@ -52,7 +52,7 @@ function showPoint() {
       at: () => state.k, isLog: $("log-values").checked,
     });
   }
-  const percent = `${Math.round(100 * report.level)} %`;
+  const percent = `${Math.round(100 * report.level)}\u00a0%`;
   $("curve-caption").textContent =
     `Line: the law, solid where sampled, dashed beyond, with its ${percent} interval. Marks: means of the samples by size, with standard errors${report.arrays.sample_start ? "; specks: single samples" : ""}.`;
   showLead();
@@ -60,12 +60,13 @@ function showPoint() {
   showNumbers(reach);
   showAbout();
   showNear();
+  showSwaps();
 }
 
 function sentence(point) {
   const [low, high] = [value[point] - half[point], value[point] + half[point]];
   const verb = value[point] < 0 ? "raise" : "lower";
-  const interval = Number.isFinite(low) ? ` (${Math.round(100 * report.level)} % interval ${short(low)} to ${short(high)})` : "";
+  const interval = Number.isFinite(low) ? ` (${Math.round(100 * report.level)}\u00a0% interval ${short(low)} to ${short(high)})` : "";
   if (Number.isNaN(value[point])) return "has no law.";
   return `is expected to ${verb} ${report.metric} by ${short(Math.abs(value[point]))}${interval}, rank ${whole(rank[point])} of ${whole(laws.n)}.`;
 }
@@ -73,7 +74,8 @@ function sentence(point) {
 function showLead() {
   const label = labelOf(state.open);
   const who = label === "" ? "It" : `Label ${label}; it`;
-  $("point-lead").textContent = `${who} ${sentence(state.open)}`;
+  const advice = adviceOf(state.open);
+  $("point-lead").textContent = `${who} ${sentence(state.open)}${advice ? ` Advice: ${advice}.` : ""}`;
   const words = `Curve of point ${report.ids[state.open]}. At k = ${state.k} it ${sentence(state.open)}`;
   $("curve-chart").setAttribute("aria-label", words);
 }
@@ -138,15 +140,31 @@ function pictureOf(point) {
 
 function showNear() {
   $("near-title").textContent = `Nearest points, by ${report.near.by}`;
-  const found = nearestTo(report, state.open, 6).map((point) => {
-    const go = element("button", { type: "button" }, [element("bdi", { text: report.ids[point] })]);
-    go.addEventListener("click", () => openPoint(point));
-    const versus = element("button", { type: "button", className: "quiet", text: "compare", "aria-label": `Compare with point ${report.ids[point]}` });
-    versus.addEventListener("click", () => compare(point));
-    const told = [labelOf(point), short(value[point])].filter(Boolean).join(", ");
-    return element("li", {}, [go, element("span", { text: told }), versus]);
-  });
-  $("near").replaceChildren(...found);
+  const told = (point) => [labelOf(point), short(value[point])].filter(Boolean).join(", ");
+  const found = nearestTo(report, state.open, 6);
+  $("near").replaceChildren(...found.map((point) => otherPoint(point, told(point))));
+}
+
+/* The points that it passes, or that pass it, within the sampled sizes. */
+function showSwaps() {
+  const [low, high] = report.k_range;
+  const found = laws.swaps(state.open, low, high, 5);
+  $("swaps-title").hidden = found.length === 0;
+  const told = (point) => {
+    const at = laws.crossings(state.open, point, low, high)[0];
+    const verb = laws.mean(state.open, high) > laws.mean(point, high) ? "passes it" : "is passed by it";
+    return `${verb} at k = ${whole(at)}`;
+  };
+  $("swaps").replaceChildren(...found.map((point) => otherPoint(point, told(point))));
+}
+
+/* A line about another point: a button that opens it, a word, and one that compares. */
+function otherPoint(point, text) {
+  const go = element("button", { type: "button" }, [element("bdi", { text: report.ids[point] })]);
+  go.addEventListener("click", () => openPoint(point));
+  const versus = element("button", { type: "button", className: "quiet", text: "compare", "aria-label": `Compare with point ${report.ids[point]}` });
+  versus.addEventListener("click", () => compare(point));
+  return element("li", {}, [go, element("span", { text }), versus]);
 }
 
 function compare(point) {

@@ -45,7 +45,7 @@ function tableColumns() {
       cell.firstChild.checked = selected[i] === 1;
     },
   };
-  const percent = `${Math.round(100 * report.level)} %`;
+  const percent = `${Math.round(100 * report.level)}\u00a0%`;
   const found = [
     check,
     { key: "rank", title: "Rank", className: "number narrow", keys: () => rank, fill: (c, i) => (c.textContent = Number.isNaN(rank[i]) ? "–" : whole(rank[i])) },
@@ -55,15 +55,30 @@ function tableColumns() {
     number("value", "Value", value, "number value", "Sort by value at this size"),
     { key: "half", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => half, fill: fillInterval },
   );
-  if (arrays.label) found.push(words("label", "Label", labelOf));
+  if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
   if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
-  found.push(...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`], `number wide ${name}`)));
+  if (report.advices) found.push(words("advice", "Advice", adviceOf, "words advice"));
+  if (report.family === "power") {
+    found.push(...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`], `number wide ${name}`)));
+  } else {
+    // Coefficients of a series say little one by one; how fast the value fades does.
+    found.push({
+      key: "exponent", title: "α(k)", className: "number wide alpha", hint: "How fast its value fades at this size: minus the slope of log|value| against log k",
+      keys: () => exponents(state.k), fill: (cell, i) => (cell.textContent = short(laws.exponent(i, state.k), 2)),
+    });
+  }
   if (arrays.r2) found.push(number("r2", "R²", arrays.r2));
   found.push(number("n_samples", "Samples", arrays.n_samples, "number wide samples"));
-  if (report.advices) found.push(words("advice", "Advice", adviceOf));
   if (arrays.probability) found.push(number("probability", "Probability", arrays.probability));
   found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words wide status"));
+  $("table").classList.toggle("advised", report.advices !== undefined);
   return found;
+}
+
+function exponents(k) {
+  const made = new Float64Array(laws.n);
+  for (let i = 0; i < laws.n; i++) made[i] = laws.exponent(i, k);
+  return made;
 }
 
 const PARAMETER_NAMES = { alpha: "α", c: "c", a2: "a₂", a3: "a₃", a4: "a₄" };

@@ -121,6 +121,10 @@ function listen() {
     showPlane();
   });
   for (const [id] of LIMITS) $(id).addEventListener("change", regionFromNumbers);
+  $("draw-region").addEventListener("click", () => {
+    const isDrawing = $("plane-chart").classList.toggle("drawing");
+    $("draw-region").setAttribute("aria-pressed", isDrawing);
+  });
   $("region-clear").addEventListener("click", () => setRegion(null));
   const recolour = () => {
     if (!report) return;

@@ -1,0 +1,134 @@
+"""What a report works out by itself: the data it is about, the law of the loss, advice.
+
+Each is optional. What cannot be had is left out, and the report says why in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from apiece.data import Dataset, read_again, read_table
+from apiece.errors import ApieceError, FitError
+from apiece.estimators import Aggregate, fit_aggregate
+from apiece.laws import Laws
+from apiece.records import Contributions
+from apiece.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Advise = Callable[..., "pd.DataFrame"]
+
+_DRAWS: Final = 20  # training sets on which labels are tried
+_MOST_TRIED: Final = 40_000  # contributions that trying them may cost: some seconds
+
+
+def find(
+    run: Run | Contributions,
+    laws: Laws,
+    advise: Advise,
+    *,
+    dataset: Dataset | None = None,
+    rows: Any = None,
+    ids: str | None = None,
+    advice: pd.DataFrame | bool = True,
+    aggregate: Aggregate | bool = True,
+    relabel: bool = True,
+) -> dict[str, Any]:
+    """Return options of `gather`: those that are given, and those that can be found.
+
+    Parameters
+    ----------
+    run, laws, dataset, rows, ids, advice, aggregate
+        As in `apiece.report`.
+    advise
+        What gives advice, `apiece.advise`.
+    relabel
+        Whether harmful points may be tried with other labels.
+    """
+    notes: list[str] = []
+    if isinstance(run, Run) and dataset is None:
+        dataset = _dataset(run, notes if rows is None else [])
+        if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
+            rows, ids = _rows(dataset), None
+    if advice is True:
+        advice = _advice(run, laws, advise, dataset if relabel else None, notes)
+    if aggregate is True:
+        aggregate = _aggregate(run, notes)
+    return {
+        "dataset": dataset,
+        "rows": rows,
+        "ids": ids,
+        "advice": None if advice is False else advice,
+        "aggregate": None if aggregate is False else aggregate,
+        "notes": notes,
+    }
+
+
+def _dataset(run: Run, notes: list[str]) -> Dataset | None:
+    """Read the run's data again, if it is where it was."""
+    data = run.manifest["dataset"]
+    try:
+        return read_again(data.get("source"), data["fingerprint"])
+    except ApieceError as error:
+        notes.append(f"The points' own rows are not shown: {error}")
+        return None
+
+
+def _rows(dataset: Dataset) -> pd.DataFrame:
+    """Return the rows of the files that a dataset was read from, by the points' ids."""
+    import pandas as pd
+
+    source = dataset.source or {}
+    options = source["options"]
+    table = read_table(source["file"])
+    if options.get("ids") is not None:
+        table = table.set_index(options["ids"])
+    files = [options.get("candidates"), *(more["file"] for more in source.get("candidates", []))]
+    more = [read_table(file) for file in files if file is not None]
+    if more:
+        candidates = pd.concat(more).drop(columns=options.get("ids") or [], errors="ignore")
+        table = pd.concat([table, candidates.set_axis(dataset.ids[dataset.n_pool :], axis=0)])
+    return table
+
+
+def _aggregate(run: Run | Contributions, notes: list[str]) -> Aggregate | bool:
+    try:
+        return fit_aggregate(run.contributions() if isinstance(run, Run) else run)
+    except FitError as error:
+        notes.append(f"There is no law of the loss: {error}")
+        return False
+
+
+def _advice(
+    run: Run | Contributions,
+    laws: Laws,
+    advise: Advise,
+    dataset: Dataset | None,
+    notes: list[str],
+) -> pd.DataFrame | bool:
+    """Advise for every point, trying labels where that takes seconds."""
+    if not np.isfinite(laws.stderr(float(laws.k_range[1]))).any():
+        notes.append(
+            "There is no advice: the laws' uncertainty is not known. Fit by likelihood or bayes."
+        )
+        return False
+    table = advise(laws)
+    if dataset is None or not dataset.is_classification:
+        return table
+    n_tried = int((table["advice"] == "drop").sum()) * dataset.n_classes * _DRAWS
+    engine = laws.attrs.get("engine") or {}
+    if n_tried > _MOST_TRIED or engine.get("name") in (None, "refit"):
+        notes.append(
+            f"Other labels were not tried, which would take {n_tried:,} contributions. To try "
+            "them, pass advice=apiece.advise(run, laws, dataset=dataset)."
+        )
+        return table
+    try:
+        return advise(laws, dataset=dataset, draws=_DRAWS)
+    except ApieceError as error:
+        notes.append(f"Other labels were not tried: {error}")
+        return table
