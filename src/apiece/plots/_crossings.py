@@ -9,7 +9,7 @@ import numpy as np
 
 from apiece.analysis import crossings
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, size_axis, style, thin
+from apiece.plots._style import new_axes, signs, size_axis, style, thin
 from apiece.records import caveat
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def plot_crossings(
     with style():
         ax = ax if ax is not None else new_axes()
         ax.axvspan(*laws.k_range, color="0.5", alpha=0.1, linewidth=0, label="sampled sizes")
+        (color, _), _ = signs()
         low, at, high = (table[name].to_numpy(np.float64) for name in ("low", "at", "high"))
         known = np.isfinite(low) & np.isfinite(high)
         ax.hlines(
@@ -61,10 +62,10 @@ def plot_crossings(
             high[known],
             alpha=0.4,
             linewidth=6 * thin(),
-            color="C0",
+            color=color,
             label=f"{level:.0%} interval" if known.any() else "",
         )
-        ax.plot(at, rows, "o", color="C0", label="change places")
+        ax.plot(at, rows, "o", color=color, label="change places")
         size_axis(ax)
         reach = [*ends, *(at / 1.1).tolist(), *(at * 1.1).tolist()]
         ax.set_xlim(max(1.0, min(reach) / 1.05), max(reach) * 1.05)

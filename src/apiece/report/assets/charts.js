@@ -150,10 +150,11 @@ function curveChart(host, { curves, kRange, kReach, label, at, isLog }) {
     const known = (values) => values.map((v) => (Number.isFinite(v) ? v : null));
     data.push(known(ends.map((e) => e[1])), known(ends.map((e) => e[0])));
     data.push(sizes.map((k) => (inside(k) ? mean(k) : null)), sizes.map((k) => mean(k)));
-    const hidden = { stroke: "transparent", width: 0, points: { show: false } };
+    const bare = { points: { show: false }, pxAlign: 0 };
+    const hidden = { ...bare, stroke: "transparent", width: 0 };
     series.push(hidden, { ...hidden });
-    series.push({ stroke, width: 2.4, points: { show: false } });
-    series.push({ stroke, width: 1.4, dash: [5, 5], points: { show: false } });
+    series.push({ ...bare, stroke, width: 2.4 });
+    series.push({ ...bare, stroke, width: 1.4, dash: [5, 5] });
     bands.push({ series: [first, first + 1], fill: stroke + "26" });
   }
   const shown = range(curves, kRange, kReach, sizes);
@@ -230,7 +231,7 @@ function smallest(curves, kReach) {
    solid where sampled, dashed beyond, with its interval. */
 function lossChart(host, loss, label) {
   const stroke = colour("helps");
-  const bare = { points: { show: false } };
+  const bare = { points: { show: false }, pxAlign: 0 };
   let [data, series, bands] = [[loss.k, loss.mean], [{}, { ...bare, stroke: colour("line"), width: 1.8 }], []];
   if (loss.curve) {
     const inside = (value, i) => (loss.curve_k[i] <= loss.k_range[1] ? value : null);

@@ -13,7 +13,7 @@ function showOverview() {
   };
   cards[Math.min(1, cards.length - 1)].append(bars(report.status_counts, filter("status", report.statuses)));
   if (report.advice_counts.length) {
-    const advised = [element("h2", { text: "Advice" }), bars(report.advice_counts, filter("advice", report.advices))];
+    const advised = [element("h2", { text: "Advice" }), bars(report.advice_counts, filter("advice", report.advices), "statuses compact")];
     const last = cards.pop();
     cards.push(element("div", { className: "stack" }, [last, element("div", { className: "card" }, advised)]));
   }
@@ -43,7 +43,7 @@ function lossWords({ curve, curve_k: sizes, low, high, k_range: sampled }) {
 }
 
 /* How many points have each word, as bars; a click lists them. */
-function bars(counts, onClick) {
+function bars(counts, onClick, className = "statuses") {
   const total = report.ids.length;
   const lines = counts.map(([name, count]) => {
     const bar = element("span", { className: "bar", "aria-hidden": "true" });
@@ -52,7 +52,7 @@ function bars(counts, onClick) {
     line.addEventListener("click", () => onClick(name));
     return element("li", {}, [line, bar]);
   });
-  return element("ul", { className: "statuses" }, lines);
+  return element("ul", { className }, lines);
 }
 
 function fillSelects() {
