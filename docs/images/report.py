@@ -6,6 +6,7 @@ One demo run, its report at desktop and phone width, in light and dark; written 
 from __future__ import annotations
 
 import base64
+import io
 import shutil
 import sys
 import tempfile
@@ -14,23 +15,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 import apiece
 from apiece.data import load_demo
 
 HERE = Path(__file__).parent
+# Width, height, colours, pixels a point, and how far down the page.
 SHOTS = {
-    "report.png": (1440, 1080, "light", 1),
-    "report-dark.png": (1440, 1080, "dark", 1),
-    "report-phone.png": (375, 812, "light", 2),
+    "report.png": (1440, 1080, "light", 1, "size"),
+    "report-dark.png": (1440, 1080, "dark", 1, "size"),
+    "report-top.png": (1440, 700, "light", 1, None),
+    "report-top-dark.png": (1440, 700, "dark", 1, None),
+    "report-phone.png": (375, 812, "light", 2, "size"),
 }
 SCENE = """
+const [first, second, place] = arguments;
 setSize(1000);
-openPoint(report.ids.indexOf(arguments[0]));
-compare(report.ids.indexOf(arguments[1]));
+openPoint(report.ids.indexOf(first));
+compare(report.ids.indexOf(second));
 document.getElementById("log-values").click();
-for (const point of listed.slice(-6)) toggle(point);
-window.scrollTo(0, innerWidth < 600 ? document.getElementById("size").offsetTop : 110);
+for (const point of listed.slice(0, 3)) toggle(point);
+window.scrollTo(0, place ? document.getElementById(place).offsetTop : 0);
 """
 
 
@@ -38,8 +44,8 @@ def make(path: Path) -> tuple[str, str]:
     """Write the demo's report, and return two points whose curves cross."""
     dataset, _ = load_demo(flipped=0.1, random_state=0)
     run = apiece.collect(dataset, sizes=(30, 240), samples=200, random_state=0)
-    laws = apiece.fit(run)
-    apiece.report(run, laws, to=path, dataset=dataset)
+    laws = apiece.fit(run, method="likelihood", family="power")
+    apiece.report(run, laws, to=path, title="What 369 tumours are worth")
     is_clear = np.asarray((laws.mean(laws.k_range) > 0).all(axis=1))
     pair = apiece.analysis.crossings(laws.select(is_clear), most=1)
     return str(pair["first"].iloc[0]), str(pair["second"].iloc[0])
@@ -66,7 +72,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "report.html"
             pair = make(path)
-            for name, (width, height, scheme, scale) in SHOTS.items():
+            for name, (width, height, scheme, scale, place) in SHOTS.items():
                 metrics = {"width": width, "height": height, "deviceScaleFactor": scale}
                 driver.execute_cdp_cmd(
                     "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": width < 600}
@@ -76,10 +82,11 @@ def main() -> None:
                 driver.get(path.as_uri())
                 while not driver.execute_script("return document.documentElement.dataset.ready"):
                     time.sleep(0.05)
-                driver.execute_script(SCENE, *pair)
+                driver.execute_script(SCENE, *pair, place)
                 time.sleep(1)
                 shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
-                (HERE / name).write_bytes(base64.b64decode(shot["data"]))
+                with Image.open(io.BytesIO(base64.b64decode(shot["data"]))) as image:
+                    image.convert("RGB").quantize(160).save(HERE / name, optimize=True)
                 print(f"wrote {HERE / name}")
     finally:
         driver.quit()
