@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import os
 import shutil
@@ -39,7 +40,7 @@ def _programs():
 def driver(tmp_path_factory):
     """One browser for all tests of a process; without one they are skipped, in CI they fail."""
     chromium, chromedriver = _programs()
-    if chromium is None or chromedriver is None:
+    if None in (chromium, chromedriver, importlib.util.find_spec("selenium")):
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
         pytest.skip(MISSING)

@@ -68,6 +68,17 @@ def test_a_report_shows_the_rows_of_a_table(workplace):
         assert text == f"review number {name[1:]}, of some length"
 
 
+def test_a_report_finds_the_file_by_itself_and_advises(workplace):
+    out = workplace / "found.html"
+    assert run("report", workplace / "run", "-o", out, "--quiet").exit_code == 0
+    description, arrays = data_of(out)
+    texts = {column["name"]: column.get("text") for column in description["columns"]}
+    assert list(texts) == ["age", "review", "label"]
+    assert texts["review"][0] == f"review number {description['ids'][0][1:]}, of some length"
+    assert len(arrays["advice"]) == len(description["ids"])
+    assert "curve" in description["loss"]
+
+
 def test_json_tells_where_the_report_is(workplace):
     result = run("report", workplace / "run", "-o", workplace / "a.html", "--json", "--quiet")
     said = json.loads(result.stdout)

@@ -92,6 +92,7 @@ def test_the_description_is_json_and_complete(dataset):
             "impute": False,
             "validation": {"carved": 10, "seed": 0},
         },
+        "source": None,
     }
 
 
