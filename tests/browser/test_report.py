@@ -24,7 +24,7 @@ def fitted(family, n=N):
     truth = synthetic.random_laws(n, family=family, random_state=1)
     samples = synthetic.sample(truth, samples=30, design="grid", random_state=1)
     if family == "power":
-        laws = apiece.fit(samples)
+        laws = apiece.fit(samples, method="likelihood", family="power")
     else:
         rng = np.random.default_rng(0)
         root = rng.normal(size=(n, 3, 3)) * np.abs(truth.params[:, None, :])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from apiece._typing import FloatArray
+from apiece.estimators._families import described
 from apiece.laws import FitStatus, Laws
 from apiece.records import Contributions
 from apiece.store import Progress, Run
@@ -94,7 +95,8 @@ def _quality(laws: Laws, level: float) -> list[Fact]:
     known = laws.has_law
     listed: list[Fact] = [("law", f"{laws.family.name} ({', '.join(laws.family.parameters)})")]
     if attrs.get("estimator"):
-        listed.append(("estimator", str(attrs["estimator"])))
+        chosen = ", chosen by a backtest" if attrs.get("chosen_by") == "auto" else ""
+        listed.append(("estimator", f"{attrs['estimator']}{chosen}"))
     listed.append(("fitted", f"{int(known.sum()):,} of {laws.n_points:,} points"))
     for key, words in (("overall_r2", "overall R²"), ("overall_r2_variance", "R² of variance")):
         if laws.diagnostics.get(key) is not None:
@@ -108,7 +110,22 @@ def _quality(laws: Laws, level: float) -> list[Fact]:
         if len(clear):
             size = f"k = {round(laws.k_ref):,}"
             listed.append((f"sign clear at {size}", f"{100 * clear.mean():.0f} % of the points"))
-    return listed
+    return listed + _foretold(laws)
+
+
+def _foretold(laws: Laws) -> list[Fact]:
+    """Say how well these laws' own kind foretold the largest sizes, if that was tried."""
+    if not laws.has_backtest:
+        return []
+    table = laws.backtest()
+    is_own = (table["method"] == laws.attrs.get("estimator")) & (
+        table["family"] == described(laws.family)
+    )
+    if not is_own.any():
+        return []
+    last = table[is_own].sort_values("k").iloc[-1]
+    said = f"R² {last['r2']:.2f}, {100 * last['coverage']:.0f} % of 90 % intervals right"
+    return [(f"foretold at k = {last['k']:,.0f}", said)]
 
 
 def _budget(contributions: Contributions, progress: Progress | None) -> list[Fact]:

@@ -149,6 +149,25 @@ def test_clear_signs_are_those_whose_interval_leaves_out_zero():
     assert said[f"sign clear at k = {round(laws.k_ref):,}"] == f"{share:.0f} % of the points"
 
 
+def test_a_backtest_is_told_of_the_laws_own_kind():
+    truth = synthetic.random_laws(30, random_state=2)
+    samples = synthetic.sample(truth, samples=60)
+    laws = apiece.fit(samples, method="auto")
+    said = dict(data_of(build(samples, laws))[0]["facts"]["Quality of the fits"])
+    table = laws.backtest()
+    own = table[(table["method"] == laws.attrs["estimator"])].sort_values("k").iloc[-1]
+    words = said[f"foretold at k = {own['k']:,.0f}"]
+    assert words.startswith("R² ")
+    assert words.endswith("% of 90 % intervals right")
+    assert said["estimator"].endswith("chosen by a backtest")
+    plain = dict(
+        data_of(build(samples, apiece.fit(samples, method="likelihood")))[0]["facts"][
+            "Quality of the fits"
+        ]
+    )
+    assert not any(name.startswith("foretold") for name in plain)
+
+
 def test_an_unfinished_run_says_how_much_is_missing(tmp_path):
     run = apiece.collect(
         make_blobs(),
