@@ -23,10 +23,10 @@ from apiece.data import load_demo
 HERE = Path(__file__).parent
 # Width, height, colours, pixels a point, and how far down the page.
 SHOTS = {
-    "report.png": (1440, 1080, "light", 1, "size"),
-    "report-dark.png": (1440, 1080, "dark", 1, "size"),
-    "report-top.png": (1440, 700, "light", 1, None),
-    "report-top-dark.png": (1440, 700, "dark", 1, None),
+    "report.png": (1200, 900, "light", 1.5, "size"),
+    "report-dark.png": (1200, 900, "dark", 1.5, "size"),
+    "report-top.png": (1200, 770, "light", 1.5, None),
+    "report-top-dark.png": (1200, 770, "dark", 1.5, None),
     "report-phone.png": (375, 812, "light", 2, "size"),
 }
 SCENE = """
