@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from apiece._check import some
-from apiece._typing import AnyArray
+from apiece._typing import AnyArray, IntArray
 from apiece.data import Dataset, FilePath
 from apiece.errors import DataError
 from apiece.estimators import Aggregate
@@ -129,7 +129,7 @@ def _add_labels(description: dict[str, Any], arrays: dict[str, AnyArray], laws: 
         arrays["label_number"] = laws.labels.astype(np.float64)
         return
     description["labels"] = names.tolist()
-    arrays["label"] = codes.astype(np.uint32)
+    arrays["label"] = _small(codes)
 
 
 def _add_advice(
@@ -151,9 +151,14 @@ def _add_advice(
         words = np.array(["" if w is None or w != w else str(w) for w in table[name]], dtype=object)
         names, codes = np.unique(words.astype(str), return_inverse=True)
         description[plural] = names.tolist()
-        arrays[name] = codes.astype(np.uint32)
+        arrays[name] = _small(codes)
     if "probability" in table.columns:
         arrays["probability"] = np.asarray(table["probability"], dtype=np.float32)
+
+
+def _small(codes: IntArray) -> AnyArray:
+    """Return codes in the smallest type that holds them."""
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
 
 
 def _add_samples(
