@@ -15,7 +15,6 @@ from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset, FilePath
 from apiece.engine import METRICS, MODELS, Metric, choose_engine
 from apiece.errors import ApieceWarning, PlanError
