@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--family", choices=("power", "series"), help="both by default")
     options = parser.parse_args()
     print(f"{options.points:,} points, {options.samples} contributions each")
     print("| family | columns | MB | s to write | s to open | sizes a second | ms of thread |")
@@ -118,7 +119,7 @@ def main() -> None:
     driver.set_script_timeout(120)
     driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
-        for family in ("power", "series"):
+        for family in ("power", "series") if options.family is None else (options.family,):
             laws, drawn = make(family, options.points, options.samples)
             table = _columns(laws, options.features)
             for rows, name in ((None, "none"), (table, f"{options.features} numbers, a text")):

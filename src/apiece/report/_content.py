@@ -20,13 +20,14 @@ from apiece.laws import FitStatus, Laws, quantile
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions, caveat
 from apiece.report import _details, _overview, _samples
+from apiece.report._payload import packed_size
 from apiece.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT: Final = 1
-_ROOM: Final = 18_000_000  # bytes before base64, which keeps the file below 25 MB
+_ROOM: Final = 17_500_000  # bytes before base64, which keeps the file below 25 MB
 _REACH: Final = 20  # how far beyond the sampled sizes the slider goes
 _LOSS_REACH: Final = 10  # and the law of the loss
 _MOST_LABELS: Final = 1000
@@ -78,8 +79,8 @@ def gather(
     near = _details.neighbourhood(laws, dataset, known_rows)
     description |= near.description
     arrays |= near.arrays
-    taken = sum(array.nbytes for array in arrays.values())
-    taken += sum(len(name) for name in description["ids"]) // 2  # as text compresses
+    taken = sum(packed_size(array.tobytes()) for array in arrays.values())
+    taken += packed_size("\n".join(description["ids"]).encode("utf-8"))
     room = _details.Room(_ROOM - taken)
     for part in (
         _details.columns(laws, dataset, known_rows, room),

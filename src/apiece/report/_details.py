@@ -6,6 +6,7 @@ within its size, and what had to be left out is said.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from apiece.data import Dataset, FilePath, read_table
 from apiece.errors import DataError
 from apiece.laws import Laws
 from apiece.report._images import thumbnail
+from apiece.report._payload import packed_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +97,7 @@ def columns(laws: Laws, dataset: Dataset | None, rows: pd.DataFrame | None, room
             if cells is not None:
                 listed.append({"name": name, "text": cells})
                 continue
-        elif room.take(4 * len(values)):
+        elif room.take(packed_size(np.asarray(values, np.float32).tobytes())):
             arrays[f"column{j}"] = np.asarray(values, np.float32)
             listed.append({"name": name, "array": f"column{j}"})
             continue
@@ -218,9 +220,9 @@ def _column(values: pd.Series[Any]) -> FloatArray | list[str]:
 
 
 def _cut(cells: list[str], room: Room) -> list[str] | None:
-    """Shorten cells to what fits, or return None; text compresses to about half."""
+    """Shorten cells to what fits, or return None."""
     for length in _CELL_LENGTHS:
         cut = [cell if len(cell) <= length else cell[: length - 1] + "…" for cell in cells]
-        if room.take(sum(len(cell) for cell in cut) // 2):
+        if room.take(packed_size(json.dumps(cut).encode("ascii"))):
             return cut
     return None

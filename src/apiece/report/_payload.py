@@ -23,6 +23,7 @@ from apiece._typing import AnyArray
 
 DTYPES: Final = ("f4", "f8", "i1", "u1", "u2", "u4")
 _ALIGNMENT: Final = 8
+_SAMPLE: Final = 500_000  # bytes from which the packed size of more is estimated
 
 
 def pack(description: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> bytes:
@@ -68,6 +69,12 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         for name, (kind, offset, count) in places.items()
     }
     return description, arrays
+
+
+def packed_size(data: bytes) -> int:
+    """Estimate how many bytes data takes once packed, from its middle if it is long."""
+    middle = data[max(0, len(data) - _SAMPLE) // 2 :][:_SAMPLE]
+    return len(data) * len(gzip.compress(middle, compresslevel=6)) // max(1, len(middle))
 
 
 def as_text(data: bytes) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import zlib
 
 import numpy as np
@@ -14,6 +15,7 @@ from apiece.errors import DataError
 from apiece.report import _details
 from apiece.report._details import Room
 from apiece.report._images import thumbnail
+from apiece.report._payload import packed_size
 
 from conftest import make_blobs
 
@@ -67,12 +69,16 @@ def test_rows_that_fit_no_point_or_name_one_twice_are_refused():
 
 
 def test_columns_give_way_when_there_is_no_room():
-    rows = pd.DataFrame({"a": np.arange(20.0), "text": ["word " * 100] * 20, "b": np.arange(20.0)})
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("abcdefghijklmnop"), 600)) for _ in range(20)]
+    rows = pd.DataFrame({"a": rng.random(20), "text": texts, "b": rng.random(20)})
     room = Room(10**6)
     all_of_them = _details.columns(LAWS, None, rows, room)
     assert [column["name"] for column in all_of_them.description["columns"]] == ["a", "text", "b"]
     assert room.notes == []
-    tight = Room(20 * 4 + 20 * 60 + 10)
+    shortest = json.dumps([text[:119] + "…" for text in texts]).encode()
+    number = rows["a"].to_numpy(np.float32).tobytes()
+    tight = Room(packed_size(number) + packed_size(shortest) + 10)
     some = _details.columns(LAWS, None, rows, tight)
     assert [column["name"] for column in some.description["columns"]] == ["a", "text"]
     assert max(len(cell) for cell in some.description["columns"][1]["text"]) == 120

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from apiece.report._payload import as_text, pack, unpack
+from apiece.report._payload import as_text, pack, packed_size, unpack
 
 NUMBERS = st.one_of(
     *(
@@ -52,3 +53,13 @@ def test_an_array_of_another_type_is_refused():
 def test_a_number_that_is_not_finite_is_refused_in_the_description():
     with pytest.raises(ValueError, match="JSON"):
         pack({"x": float("nan")}, {})
+
+
+@pytest.mark.parametrize("kind", ["noise", "text"])
+def test_the_packed_size_is_estimated_to_a_few_percent(kind):
+    rng = np.random.default_rng(0)
+    words = np.array(["the", "film", "was", "good", "bad", "plot"])
+    text = " ".join(words[rng.integers(0, 6, 400_000)]).encode()
+    data = rng.random(300_000).tobytes() if kind == "noise" else text
+    assert packed_size(data) == pytest.approx(len(gzip.compress(data, 6)), rel=0.03)
+    assert packed_size(b"") == 0
