@@ -15,15 +15,15 @@ from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece.data import Dataset, FilePath
-from apiece.engine import METRICS, MODELS, Metric, choose_engine
+from apiece.data import Dataset, FilePath, groups_of
+from apiece.engine import METRICS, MODELS, Metric, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, Table, marked
 from apiece.report import find as find_for_report
 from apiece.report import serve as serve_report
 from apiece.report import write as write_report
-from apiece.sampling import Design, make_plan
+from apiece.sampling import Design, DrawnPlan, GroupPlan, make_group_plan, make_plan
 from apiece.store import FolderStore, MemoryStore, Run
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def collect(
     engine: str = "auto",
     points: npt.ArrayLike | None = None,
     candidates: Any = None,
+    groups: Any = None,
+    group_size: int | None = None,
     share: int | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -90,6 +92,13 @@ def collect(
     candidates
         Points outside the pool to value too: ``(X, y)``, or a frame or file with the dataset's
         columns.
+    groups
+        Sets of points that enter together, and are valued as a whole: the group of every point,
+        shape ``(n_points,)``, or a series or mapping from ids, missing for none. By default the
+        groups of the dataset, if it has any; False values points one by one. A group that holds
+        points of the pool joins training sets drawn from the others.
+    group_size
+        How many points of a group enter at once, drawn anew for every training set; None for all.
     share
         How many points share one draw of D: None for all, 1 for the paper's design.
     random_state
@@ -121,39 +130,46 @@ def collect(
     """
     if candidates is not None:
         dataset = dataset.with_candidates(candidates)
-    chosen, reason = choose_engine(dataset, model=model, metric=metric, engine=engine)
+    valued = campaign.positions(points, dataset)
+    found = groups_of(dataset, groups, valued)
+    choose = choose_engine if found is None else choose_group_engine
+    chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
     wanted = Design.of(
-        campaign.default_sizes(dataset) if sizes is None else sizes,
+        campaign.default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
         name=design,
         samples=samples,
         n_sizes=n_sizes,
         share=share,
     )
-    valued = campaign.positions(points, dataset)
     stored = campaign.stored(to)
     if stored is not None and stored["samples"] > wanted.samples:
         wanted = replace(wanted, samples=stored["samples"])  # a run grows, and never shrinks
     seed = seed_from(stored["seed"] if stored and random_state is None else random_state)
-    plan = make_plan(
-        wanted,
-        n_pool=dataset.n_pool,
-        points=valued,
-        seed=seed,
-        strata=dataset.y if dataset.is_classification else None,
-        class_names=None if dataset.classes is None else dataset.classes.tolist(),
-    )
+    drawn: dict[str, Any] = {
+        "n_pool": dataset.n_pool,
+        "seed": seed,
+        "strata": dataset.y if dataset.is_classification else None,
+        "class_names": None if dataset.classes is None else dataset.classes.tolist(),
+    }
+    plan: DrawnPlan | GroupPlan
+    if found is None:
+        plan = make_plan(wanted, points=valued, **drawn)
+        table = campaign.point_table(dataset, plan)
+    else:
+        plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
+        table = campaign.group_table(dataset, plan, found.names)
     manifest = campaign.describe(dataset, chosen, plan)
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= campaign.compare(chosen, oracle, plan)
-    table = campaign.point_table(dataset, plan)
     store = MemoryStore(manifest, table) if to is None else FolderStore.create(to, manifest, table)
     with reporter(progress) as hears:
         low, high = wanted.k_min, wanted.k_max
         hears.say(f"engine: {chosen.name} ({reason})")
         hears.say(
-            f"plan: {plan.n_contributions:,} contributions of {len(valued):,} points from "
-            f"{len(plan):,} training sets of {low:,} to {high:,} points, seed {seed}"
+            f"plan: {plan.n_contributions:,} contributions of {len(plan.points):,} "
+            f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
+            f"{low:,} to {high:,} points, seed {seed}"
         )
         campaign.collect(chosen, plan, store, n_jobs=n_jobs, backend=backend, reporter=hears)
     run = Run(store)
@@ -274,7 +290,8 @@ def value(
     DataFrame
         Indexed by point id: ``value``, ``low``, ``high``, ``stderr``, in units of the loss;
         positive helps. With ``top`` also ``rank`` (1 is best), ``rank_low``, ``rank_high`` and
-        ``p_top``; from samples also ``n_samples``.
+        ``p_top``; from samples also ``n_samples``; of groups also ``rows``, with how many of them a
+        group entered, and ``per_row``, the value of one.
     """
     one_of("source", source, ("law", "samples"))
     attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
@@ -290,7 +307,7 @@ def value(
         "random_state": random_state,
     }
     if source == "law":
-        return marked(valuation.value(_laws(laws), **options), attrs)
+        return marked(_per_row(valuation.value(_laws(laws), **options), attrs), attrs)
     if isinstance(laws, Laws):
         raise PlanError(
             "source='samples' is asked of laws, which hold none: expected a run, or its "
@@ -298,9 +315,10 @@ def value(
         )
     if isinstance(laws, Run):
         valued = laws.points[laws.points["valued"]]
-        options["is_candidate"] = (valued["role"] == "candidate").to_numpy()
+        # A group is never inside D either: its training sets are drawn without it.
+        options["is_candidate"] = (valued["role"] != "pool").to_numpy()
         laws = laws.contributions()
-    return marked(valuation.value_samples(laws, **options), attrs)
+    return marked(_per_row(valuation.value_samples(laws, **options), attrs), attrs)
 
 
 def compare(
@@ -393,6 +411,8 @@ def select(
         ``label``, ``cost``, ``alone`` where they apply.
     """
     known = _laws(laws)
+    if redundancy is not None:
+        _refuse_groups(known.attrs, "redundancy")
     picks = selection.select(
         known,
         take=take,
@@ -460,6 +480,7 @@ def advise(
     options: dict[str, Any] = {"at": size, "level": level, "best": best}
     table = decisions.advise(known, **options)
     if dataset is not None and dataset.is_classification:
+        _refuse_groups(known.attrs, "relabelling")
         dataset.check_is(known.attrs.get("dataset"))
         found = decisions.relabel(
             dataset,
@@ -585,6 +606,23 @@ def _fit(table: Table, method: str, dataset: Dataset | None, settings: dict[str,
     return estimators.fit(table, method=method, **settings)
 
 
+def _per_row(table: pd.DataFrame, attrs: dict[str, Any]) -> pd.DataFrame:
+    """Add the value of one row, where the points are groups."""
+    groups = attrs.get("groups")
+    if groups is None:
+        return table
+    rows = np.array([groups[str(name)] for name in table.index])
+    return table.assign(rows=rows, per_row=table["value"] / rows)
+
+
+def _refuse_groups(attrs: dict[str, Any], what: str) -> None:
+    if attrs.get("groups") is not None:
+        raise PlanError(
+            f"{what} is about single points, and these are laws of groups: expected a run that "
+            "values points. Collect one with groups=False, or leave dataset out."
+        )
+
+
 def _laws(laws: Laws | Run | Contributions) -> Laws:
     return laws if isinstance(laws, Laws) else fit(laws)
 
@@ -603,6 +641,7 @@ def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str])
 def _features(contributions: Table, dataset: Dataset) -> dict[str, Any]:
     """Return features and labels of the valued points, and of the rest of the pool."""
     dataset.check_is(contributions.attrs.get("dataset"))
+    _refuse_groups(contributions.attrs, "learning from features")
     valued = dataset.positions(contributions.ids)
     labels = dataset.labels()
     rest = np.setdiff1d(np.arange(dataset.n_points), valued)

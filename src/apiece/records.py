@@ -37,17 +37,26 @@ class Task:
         are candidates.
     seed
         Seed of the models trained in this task, the same with and without the added point.
+    rows
+        Where groups are valued: the positions that join ``D`` together, for each of ``points``,
+        which then are positions among the groups. None where every point is its own row.
     """
 
     index: int
     subset: IntArray
     points: IntArray
     seed: int
+    rows: tuple[IntArray, ...] | None = None
 
     @property
     def cardinality(self) -> int:
         """How many training points ``D`` holds."""
         return len(self.subset)
+
+    def part(self, which: IntArray) -> Task:
+        """Return the task with some of its points, by their places in ``points``."""
+        rows = None if self.rows is None else tuple(self.rows[place] for place in which)
+        return replace(self, points=self.points[which], rows=rows)
 
 
 @dataclass(frozen=True)

@@ -306,3 +306,27 @@ def test_show_tells_the_law_of_the_loss(workplace):
     assert "/ k^" in said.output
     told = json.loads(run("show", workplace / "run", "--json", "--quiet").output)
     assert [row["parameter"] for row in told["aggregate"]] == ["eps", "b", "lambda"]
+
+
+def test_groups_are_valued_and_exchanged(workplace):
+    to = workplace / "towns"
+    said = run(
+        *("collect", workplace / "people.csv", "--target", "label", "--ids", "name"),
+        *("--groups", "town", "--group-size", "5", "--sizes", "8:30", "--samples", "12"),
+        *("--validation", "30", "--random-state", "1", "--jobs", "1", "--to", to),
+    )
+    assert said.exit_code == 0, said.output
+    assert "contributions of 2 groups" in said.output
+    assert run("fit", to, "--quiet").exit_code == 0
+    values = json.loads(run("value", to, "--json").stdout)
+    rows = values if isinstance(values, list) else values["points"]
+    assert {row["point"]: row["rows"] for row in rows} == {"Basel": 5, "Bern": 5}
+    pair = ("exchange", to, "--at", "20,40", "--pair", "Bern", "Basel")
+    rates = json.loads(run(*pair, "--json").stdout)
+    assert len(rates) == 2
+    assert {"group", "other", "k", "rate", "low", "high", "p_more"} <= set(rates[0])
+    assert run(*pair, "-o", workplace / "rates.csv").exit_code == 0
+    assert pd.read_csv(workplace / "rates.csv")["k"].tolist() == [20, 40]
+    unknown = run(*("exchange", to, "--pair", "Bern", "Basl"))
+    assert unknown.exit_code == 2
+    assert "Did you mean 'Basel'?" in unknown.output

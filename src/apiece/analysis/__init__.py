@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apiece.analysis._boundary import boundary, boundary_relation
 from apiece.analysis._crossings import crossing, crossings
+from apiece.analysis._exchange import exchange
 from apiece.analysis._means import means
 from apiece.analysis._models import compare_laws
 from apiece.analysis._movers import movers
@@ -15,6 +16,7 @@ __all__ = [
     "compare_laws",
     "crossing",
     "crossings",
+    "exchange",
     "means",
     "movers",
     "theory",

@@ -2,7 +2,14 @@
 
 from apiece.campaign._collect import collect
 from apiece.campaign._compute import compare, compute
-from apiece.campaign._request import default_sizes, describe, point_table, positions, stored
+from apiece.campaign._request import (
+    default_sizes,
+    describe,
+    group_table,
+    point_table,
+    positions,
+    stored,
+)
 
 __all__ = [
     "collect",
@@ -10,6 +17,7 @@ __all__ = [
     "compute",
     "default_sizes",
     "describe",
+    "group_table",
     "point_table",
     "positions",
     "stored",

@@ -26,15 +26,15 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     certificates = [float("nan")]
     notes: dict[str, int] = {}
     for task in tasks:
-        points = unit.slice_of(task.points)
+        part = task.part(unit.slice_of(np.arange(len(task.points))))
         try:
-            outcome = _attempt(engine, replace(task, points=points))
+            outcome = _attempt(engine, part)
         except EngineError as error:
             failed[task.index] = str(error)
             if len(failed) >= HOPELESS and not rows:
                 break
             continue
-        rows.append((task.index, task.cardinality, points, outcome.delta, outcome.loss))
+        rows.append((task.index, task.cardinality, part.points, outcome.delta, outcome.loss))
         certificates.append(outcome.certificate)
         for name, count in outcome.notes.items():
             notes[name] = notes.get(name, 0) + count

@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import IntArray
-from apiece.data import Dataset
+from apiece._typing import AnyArray, IntArray
+from apiece.data import Dataset, Groups
 from apiece.engine import Engine
 from apiece.errors import PlanError
-from apiece.sampling import DrawnPlan
+from apiece.sampling import DrawnPlan, GroupPlan
 from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run, place_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def default_sizes(dataset: Dataset) -> tuple[int, int]:
-    """Return the sizes used when none are given: up to half of the pool, at most 1,000."""
-    k_max = min(1000, dataset.n_pool // 2)
+def default_sizes(dataset: Dataset, groups: Groups | None = None) -> tuple[int, int]:
+    """Return the sizes used when none are given: up to half of the pool, at most 1,000.
+
+    Where whole groups are valued, it is half of the pool without the largest of them.
+    """
+    inside = [0] if groups is None else [(rows < dataset.n_pool).sum() for rows in groups.rows]
+    k_max = min(1000, (dataset.n_pool - int(max(inside))) // 2)
     k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
     return min(k_min, k_max), k_max
 
@@ -63,7 +67,7 @@ def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
     return np.concatenate([np.unique(given), outside])
 
 
-def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
+def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan) -> Manifest:
     """Return the manifest of a run: everything that decides its contributions."""
     libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
     return {
@@ -72,9 +76,7 @@ def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
         "dataset": dataset.describe(),
         "points": {
             "n_valued": len(plan.points),
-            "digest": hashlib.blake2b(
-                plan.points.astype("<i8").tobytes(), digest_size=8
-            ).hexdigest(),
+            "digest": _digest(plan),
         },
         "model": engine.model.describe(),
         "metric": engine.metric.name,
@@ -91,6 +93,15 @@ def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan) -> Manifest:
     }
 
 
+def _digest(plan: DrawnPlan | GroupPlan) -> str:
+    """Name what is valued: the positions of the points, or of the rows of each group."""
+    words = plan.points.astype("<i8").tobytes()
+    if isinstance(plan, GroupPlan):
+        parts = [plan.n_joining, *plan.rows]
+        words = b";".join(part.astype("<i8").tobytes() for part in parts)
+    return hashlib.blake2b(words, digest_size=8).hexdigest()
+
+
 def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``."""
     import pandas as pd
@@ -102,5 +113,26 @@ def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
             "label": dataset.labels(),
             "role": np.where(positions < dataset.n_pool, "pool", "candidate"),
             "valued": np.isin(positions, plan.points),
+        }
+    )
+
+
+def group_table(dataset: Dataset, plan: GroupPlan, names: AnyArray) -> pd.DataFrame:
+    """Return the groups as points: their names, the rows that join, and what they are like.
+
+    ``label`` is the most frequent label of a group, or its mean target.
+    """
+    import pandas as pd
+
+    labels = [pd.Series(dataset.labels()[rows]) for rows in plan.rows]
+    return pd.DataFrame(
+        {
+            "id": names,
+            "label": [
+                part.mode().iloc[0] if dataset.is_classification else part.mean() for part in labels
+            ],
+            "role": "group",
+            "valued": True,
+            "rows": plan.n_joining,
         }
     )

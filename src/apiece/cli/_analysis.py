@@ -1,4 +1,4 @@
-"""``compare``, ``crossings``, ``movers``, ``means`` and ``baseline``: what values say."""
+"""``compare``, ``crossings``, ``exchange``, ``movers``, ``means``, ``baseline``: on values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, Sizes, common
+from apiece.cli._common import OUT, Sizes, common, note
 from apiece.cli._data import read, reading
 from apiece.cli._laws import LEVEL, RUN, deliver, fitted, in_range
 from apiece.engine import ENGINES, METRICS, MODELS
@@ -98,6 +98,49 @@ def crossings(
         fitted(run, quiet), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
     )
     deliver(table, out, as_json, quiet)
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece exchange runs/sources --at 5000
+  apiece exchange runs/sources --at 1000,5000 --pair lab web -o rates.csv
+"""
+)
+@RUN
+@click.option("--at", type=Sizes(), help="Sizes, 1000,5000; the largest sampled by default.")
+@click.option("--pair", nargs=2, multiple=True, help="Names of two groups; may be repeated.")
+@click.option("--most", default=20, show_default=True, help="How many pairs, largest rates first.")
+@LEVEL
+@OUT
+@common
+def exchange(
+    run: Path,
+    at: tuple[int, ...] | None,
+    pair: tuple[tuple[str, str], ...],
+    most: int,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell how many rows of one group are worth one row of another.
+
+    RUN holds contributions of groups (collect --groups).
+    """
+    from apiece import analysis
+
+    laws = fitted(run, quiet)
+    table = analysis.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
+    deliver(table, out, as_json, quiet)
+    if not as_json and len(table) and table["rate"].notna().any():
+        one = table[table["rate"].notna()].iloc[0]
+        note(
+            f"one row of {one['group']} is worth {one['rate']:.3g} rows of {one['other']} at "
+            f"{one['k']:,.0f}, interval {one['low']:.3g} to {one['high']:.3g}",
+            quiet=quiet,
+        )
 
 
 @click.command(epilog="\b\nExample:\n  apiece movers runs/reviews --sizes 100:1000 -o movers.csv")

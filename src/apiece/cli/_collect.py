@@ -21,6 +21,7 @@ Examples:
   apiece collect reviews.csv --target label --text review --to runs/reviews
   apiece collect houses.parquet --target price --model ridge --sizes 50:500 --to runs/houses
   apiece collect reviews.csv --target label --candidates offer.csv --points none --to runs/offer
+  apiece collect reviews.csv --target label --groups source --group-size 50 --to runs/sources
 
 \b
 Repeat the command to continue a run that was interrupted; raise --samples to extend one.
@@ -39,6 +40,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option("--design", default="uniform", show_default=True, help=f"{', '.join(DESIGNS)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
 @click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")
+@click.option("--group-size", type=int, help="Rows of a group that enter at once; all by default.")
 @click.option("--share", type=int, help="Points that share one draw; 1 is the paper's design.")
 @click.option("--random-state", type=int, help="Seed; drawn and kept if left out.")
 @click.option("--jobs", default=-1, show_default=True, help="Worker processes; -1: one per core.")
@@ -103,7 +105,7 @@ def collect(
         return
     click.echo(
         f"{to}: {progress.n_contributions:,} contributions of "
-        f"{run.manifest['points']['n_valued']:,} points"
+        f"{run.manifest['points']['n_valued']:,} {'groups' if 'rows' in run.points else 'points'}"
     )
     note(f"next: apiece fit {to}", quiet=quiet)
 
@@ -114,6 +116,7 @@ _COLLECT_OPTIONS = (
     "metric",
     "design",
     "engine",
+    "group_size",
     "share",
     "random_state",
     "backend",

@@ -23,6 +23,7 @@ _OPTIONS = (
     ),
     click.option("--text", multiple=True, help="Column of free text; may be repeated."),
     click.option("--ids", help="Column that names the points."),
+    click.option("--groups", help="Column that names groups, which are then valued as a whole."),
     click.option("--drop", multiple=True, help="Column to leave out; may be repeated."),
     click.option("--categorical", multiple=True, help="Numeric column to treat as categories."),
     click.option("--impute", is_flag=True, help="Fill missing values from the pool."),
@@ -39,7 +40,7 @@ _OPTIONS = (
 
 # Their names, as a command receives them.
 READING = (
-    *("target", "candidates", "validation", "text", "ids", "drop", "categorical"),
+    *("target", "candidates", "validation", "text", "ids", "groups", "drop", "categorical"),
     *("impute", "raw", "kind"),
 )
 
@@ -60,6 +61,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Dataset:
         "kind": options["kind"],
         "impute": options["impute"],
         "standardize": not options["raw"],
+        "groups": options["groups"],
     }
     if path.suffix.lower() != ".npz":
         if options["target"] is None:

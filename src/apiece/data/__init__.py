@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 from apiece.data._dataset import Dataset
 from apiece.data._demo import load_demo
+from apiece.data._groups import Groups, groups_of
 from apiece.data._options import FilePath
 from apiece.data._source import read_again
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Dataset", "FilePath", "load_demo", "read_again", "read_table"]
+__all__ = [
+    "Dataset",
+    "FilePath",
+    "Groups",
+    "groups_of",
+    "load_demo",
+    "read_again",
+    "read_table",
+]
 
 
 def read_table(path: FilePath) -> pd.DataFrame:

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like, is_numeric_dtype
 
+from apiece._check import unknown_name
 from apiece._rng import RandomState, seed_from
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data._dataset import Dataset
+from apiece.data._groups import as_groups
 from apiece.data._ids import as_ids, as_series
 from apiece.data._numeric import NumericEncoder, check_numbers
 from apiece.data._options import FilePath, Kind
@@ -34,6 +36,7 @@ def dataset_from_arrays(
     ids: object,
     candidates: tuple[object, object] | FilePath | None,
     candidate_ids: object,
+    groups: object,
     validation: float | None,
     kind: Kind | None,
     standardize: bool,
@@ -51,6 +54,7 @@ def dataset_from_arrays(
     target = read_target(labels, kind=kind, name=target_name)
     check_numbers(matrix, names, where="the rows of X", impute=impute, is_table=False)
     row_ids = np.arange(n_rows, dtype=np.int64) if ids is None else as_ids(ids, n_rows, what="ids")
+    group = None if groups is None else as_groups(groups, n_rows, what="groups")
     how: dict[str, Any] = {"from": "arrays", "standardize": standardize, "impute": impute}
 
     if X_val is None and y_val is None:
@@ -63,6 +67,7 @@ def dataset_from_arrays(
             target.values[held_out],
             row_ids[held_out],
         )
+        group = None if group is None else group[pool]
         how["validation"] = {"carved": len(held_out), "seed": seed}
     else:
         _check_given(X_val, y_val, validation)
@@ -95,18 +100,24 @@ def dataset_from_arrays(
         preprocessing=how,
         ids_val=held_ids,
         encoder=encoder,
+        groups=group,
+        group_column=getattr(groups, "name", None),
     )
     if candidates is None:
         return dataset
     return dataset.with_candidates(candidates, ids=candidate_ids)
 
 
-def arrays_from_npz(path: FilePath, validation: object) -> dict[str, Any]:
+def arrays_from_npz(path: FilePath, validation: object, groups: str | None) -> dict[str, Any]:
     """Return the arguments for `Dataset.from_arrays` that an npz file holds."""
     arrays = read_npz(path)
+    if groups is not None and groups not in arrays:
+        raise unknown_name("array of groups", groups, arrays, DataError)
     found: dict[str, Any] = {
         key: arrays[key] for key in ("X", "y", "X_val", "y_val", "ids") if key in arrays
     }
+    if groups is not None:
+        found["groups"] = pd.Series(arrays[groups], name=groups)
     if "feature_names" in arrays:
         found["feature_names"] = arrays["feature_names"].tolist()
     if validation is None or isinstance(validation, numbers.Real):

@@ -32,6 +32,7 @@ class Constructors:
         ids: object = None,
         candidates: tuple[object, object] | FilePath | None = None,
         candidate_ids: object = None,
+        groups: object = None,
         validation: float | None = None,
         kind: Kind | None = None,
         standardize: bool = False,
@@ -55,6 +56,9 @@ class Constructors:
             Names for the rows, shape ``(n_rows,)``; left out, the row numbers from 0.
         candidates, candidate_ids
             Points to value that are not in the pool, as in `with_candidates`.
+        groups
+            Names of the groups that rows enter with (a source, a batch, a user), shape
+            ``(n_rows,)``, missing for none; `collect` then values groups.
         validation
             How much to carve: a fraction, a number of rows, or None for a fifth of the rows, at
             most 1,000. Classes are represented in proportion.
@@ -79,6 +83,7 @@ class Constructors:
             ids=ids,
             candidates=candidates,
             candidate_ids=candidate_ids,
+            groups=groups,
             validation=validation,
             kind=kind,
             standardize=standardize,
@@ -96,6 +101,7 @@ class Constructors:
         validation: float | pd.DataFrame | FilePath | None = None,
         text: Names | None = None,
         ids: str | None = None,
+        groups: str | None = None,
         drop: Names = (),
         categorical: Names = (),
         standardize: bool = True,
@@ -120,6 +126,9 @@ class Constructors:
             Columns of text, each turned into ``text_features`` numbers (tf-idf, then SVD).
         ids
             The column that names the points; left out, the row numbers from 0.
+        groups
+            The column that names the group that a row enters with (a source, a batch, a user),
+            empty for none. It is no feature, and `collect` then values groups.
         drop
             Columns to leave out.
         categorical
@@ -146,6 +155,7 @@ class Constructors:
             validation=validation,
             text=text,
             ids=ids,
+            groups=groups,
             drop=drop,
             categorical=categorical,
             standardize=standardize,
@@ -205,6 +215,7 @@ class Constructors:
         kind: Kind | None = None,
         standardize: bool = False,
         impute: bool = False,
+        groups: str | None = None,
         candidates: tuple[object, object] | FilePath | None = None,
         random_state: RandomState = 0,
     ) -> Dataset:
@@ -217,6 +228,8 @@ class Constructors:
             ``feature_names`` and ``class_names`` (for whole numbers ``y`` from 0). No pickles.
         validation
             As in `from_arrays`, or another npz file with the ``X`` and ``y`` of a validation set.
+        groups
+            The array of the file that names the groups of the rows.
         kind, standardize, impute, candidates, random_state
             As in `from_arrays`.
         """
@@ -230,8 +243,8 @@ class Constructors:
             "candidates": candidates,
             "random_state": random_state,
         }
-        dataset = cls.from_arrays(**arrays_from_npz(path, validation), **options)
-        return remembered(dataset, path, {"validation": validation, **options})
+        dataset = cls.from_arrays(**arrays_from_npz(path, validation, groups), **options)
+        return remembered(dataset, path, {"validation": validation, "groups": groups, **options})
 
     @classmethod
     def from_hf(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apiece.data._frames import FrameEncoder
     from apiece.data._numeric import NumericEncoder
 
-_ARRAYS: Final = ("points_X", "points_y", "X_val", "y_val", "ids", "classes", "ids_val")
+_ARRAYS: Final = ("points_X", "points_y", "X_val", "y_val", "ids", "classes", "ids_val", "groups")
 _MOST_NAMES: Final = 100  # feature names that a manifest lists
 
 
@@ -63,6 +63,11 @@ class Dataset(Constructors):
         What the pool taught about the columns, to encode candidates alike.
     source
         The file it was read from and how, ready for JSON; None for data from memory.
+    groups
+        Name of the group that every point enters with, empty for none, shape ``(n_points,)``; None
+        where there are no groups.
+    group_column
+        The column that names the groups, if a table does.
 
     Examples
     --------
@@ -87,19 +92,24 @@ class Dataset(Constructors):
     ids_val: AnyArray | None = None
     encoder: FrameEncoder | NumericEncoder | None = None
     source: dict[str, Any] | None = None
+    groups: AnyArray | None = None
+    group_column: str | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.points_X), len(self.points_y), len(self.ids)}
+        lengths |= set() if self.groups is None else {len(self.groups)}
         widths = {self.points_X.shape[1], self.X_val.shape[1], len(self.feature_names)}
         if len(lengths) > 1 or len(widths) > 1 or len(self.X_val) != len(self.y_val):
             raise DataError(
                 f"features {self.points_X.shape}, targets {self.points_y.shape}, ids "
-                f"{self.ids.shape}, validation {self.X_val.shape} and {self.y_val.shape} do not "
-                "fit together: expected one target and id for each row, and the same features. "
+                f"{self.ids.shape}, groups {getattr(self.groups, 'shape', None)}, validation "
+                f"{self.X_val.shape} and {self.y_val.shape} do not fit together: expected one "
+                "target, id and group (if any) for each row, and the same features. "
                 "Use Dataset.from_arrays, which checks each of them."
             )
         named = {
             "ids": self.ids,
+            "groups": self.groups,
             "labels": self.classes,
             "validation ids": self.ids_val,
             "feature names": self.feature_names,
@@ -250,6 +260,7 @@ class Dataset(Constructors):
         candidates: tuple[object, object] | pd.DataFrame | FilePath,
         *,
         ids: object = None,
+        groups: object = None,
     ) -> Dataset:
         """Return a dataset with further candidates: points to value that are not in the pool.
 
@@ -264,15 +275,19 @@ class Dataset(Constructors):
             Names for them, shape ``(n_candidates,)``, or the column that holds the names. Left
             out, the table's id column serves; without one, whole numbers go on after the largest
             of the pool and the validation rows, and strings read ``candidate-0`` and so on.
+        groups
+            Names of their groups, shape ``(n_candidates,)``. Left out, the table's column of groups
+            serves; without one, they belong to no group.
         """
         from apiece.data._candidates import read_candidates
         from apiece.data._source import joined
 
-        X, y, names = read_candidates(self, candidates, ids)
+        X, y, names, group = read_candidates(self, candidates, ids, groups)
         return replace(
             self,
             points_X=np.concatenate([self.points_X, X]),
             points_y=np.concatenate([self.points_y, y]),
             ids=np.concatenate([self.ids, names]),
             source=joined(self.source, candidates, ids),
+            groups=group,
         )

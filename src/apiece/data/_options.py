@@ -22,6 +22,7 @@ class TableOptions(TypedDict, total=False):
     validation: float | pd.DataFrame | FilePath | None
     text: Names | None
     ids: str | None
+    groups: str | None
     drop: Names
     categorical: Names
     standardize: bool

@@ -17,6 +17,7 @@ from apiece.data._cells import read_cells
 from apiece.data._columns import as_names, check_names, decide_roles
 from apiece.data._dataset import Dataset
 from apiece.data._frames import FrameEncoder
+from apiece.data._groups import as_groups
 from apiece.data._ids import as_ids
 from apiece.data._options import FilePath, Kind, Names
 from apiece.data._readers import duplicate_columns, read_table
@@ -32,6 +33,7 @@ def dataset_from_table(
     validation: float | pd.DataFrame | FilePath | None,
     text: Names | None,
     ids: str | None,
+    groups: str | None,
     drop: Names,
     categorical: Names,
     standardize: bool,
@@ -48,25 +50,29 @@ def dataset_from_table(
     named = {
         "target": (target,),
         "ids": id_names,
+        "groups": as_names(groups),
         "drop": as_names(drop),
         "text": as_names(text),
         "categorical": as_names(categorical),
     }
     check_names(table, named)
-    if len(id_names) > 1:
-        raise DataError(
-            f"ids= names {len(id_names)} columns, {some(id_names)}: expected the one that names "
-            "the points. Join them into one column first, or pass one of them (--ids)."
-        )
+    for option, what in (("ids", "points"), ("groups", "groups")):
+        if len(named[option]) > 1:
+            raise DataError(
+                f"{option}= names {len(named[option])} columns, {some(named[option])}: expected "
+                f"the one that names the {what}. Join them into one column first, or pass one of "
+                f"them (--{option})."
+            )
     _check_text_features(text_features)
     check_rows(len(table))
     goal = read_target(table[target], kind=kind, name=target)
-    skip = named["target"] + named["ids"] + named["drop"]
+    skip = named["target"] + named["ids"] + named["groups"] + named["drop"]
     roles = decide_roles(table, text=named["text"], categorical=named["categorical"], skip=skip)
     cells = read_cells(table, roles, impute=impute, where="the rows of the table")
     row_ids = (
         np.arange(len(table), dtype=np.int64) if id_column is None else ids_in(table, id_column)
     )
+    group = None if groups is None else as_groups(table[groups], len(table), what="groups")
     seed = seed_from(random_state)
     how: dict[str, Any] = {"from": "table", "standardize": standardize, "impute": impute}
 
@@ -84,6 +90,7 @@ def dataset_from_table(
         pool, rest = carve(len(table), validation, seed=seed, codes=codes, classes=goal.classes)
         y_pool, y_val = goal.values[pool], goal.values[rest]
         ids_val, row_ids = row_ids[rest], row_ids[pool]
+        group = None if group is None else group[pool]
         held_cells, cells = cells.take(rest), cells.take(pool)
         how["validation"] = {"carved": len(rest), "seed": seed}
 
@@ -114,6 +121,8 @@ def dataset_from_table(
         preprocessing=how,
         ids_val=ids_val,
         encoder=encoder,
+        groups=group,
+        group_column=groups,
     )
     return dataset if candidates is None else dataset.with_candidates(candidates)
 

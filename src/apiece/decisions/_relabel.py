@@ -131,6 +131,7 @@ def _try_labels(
         points_X=np.concatenate([dataset.X, dataset.features(tried).repeat(n_classes, axis=0)]),
         points_y=np.concatenate([dataset.y, np.tile(np.arange(n_classes), len(tried))]),
         ids=np.arange(n_pool + n_classes * len(tried)),
+        groups=None,
     )
     chosen, _ = choose_engine(trial, **settings)
     k = min(int(at), 4 * len(rest) // 5)

@@ -2,6 +2,7 @@
 
 from apiece.engine._choose import ENGINES, Engine, choose_engine
 from apiece.engine._first_order import FirstOrderEngine
+from apiece.engine._groups import GroupEngine, choose_group_engine
 from apiece.engine._knn import KNNEngine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
@@ -18,6 +19,7 @@ __all__ = [
     "CoupledFolds",
     "Engine",
     "FirstOrderEngine",
+    "GroupEngine",
     "KNNEngine",
     "LinearEngine",
     "LogisticEngine",
@@ -27,6 +29,7 @@ __all__ = [
     "RefitEngine",
     "SVMEngine",
     "choose_engine",
+    "choose_group_engine",
     "resolve_metric",
     "resolve_model",
 ]

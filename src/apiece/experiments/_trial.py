@@ -55,6 +55,7 @@ class Trial:
         ids = dataset.ids_val
         part = replace(
             dataset,
+            groups=None,  # experiments are about points
             X_val=dataset.X_val[valued],
             y_val=dataset.y_val[valued],
             ids_val=None if ids is None else ids[valued],
@@ -123,5 +124,6 @@ def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
         points_X=dataset.X[order],
         points_y=dataset.y[order],
         ids=dataset.ids[order],
+        groups=None,
         n_pool=dataset.n_pool - n,
     )

@@ -99,6 +99,10 @@ class DrawnPlan:
             self._counts_at[k] = allocate(k, np.bincount(self.strata), self.most)
         return self._counts_at[k]
 
+    def draw(self, index: int, size: int) -> Task:
+        """Draw a task of any index for all points; a ``size`` of 0 is drawn, too."""
+        return self._draw(index, self.points, size)
+
     def _draw(self, index: int, block: IntArray, size: int) -> Task:
         rng = stream(self.seed, index)
         k = size or self.design.draw_size(rng)

@@ -88,7 +88,7 @@ class Run:
 
     @cached_property
     def points(self) -> pd.DataFrame:
-        """The points by position: ``id``, ``label``, ``role``, ``valued``."""
+        """The points by position: ``id``, ``label``, ``role``, ``valued``, of groups ``rows``."""
         return self.store.points
 
     @property
@@ -190,7 +190,7 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Return what a result derived from this run should remember of it."""
         manifest = self.manifest
-        return {
+        found: dict[str, Any] = {
             "dataset": manifest["dataset"]["fingerprint"],
             "n_pool": manifest["dataset"]["n_pool"],
             "model": manifest["model"]["name"],
@@ -199,6 +199,11 @@ class Run:
             "design": manifest["design"],
             "seed": manifest["seed"],
         }
+        if "rows" in self.points:  # of each group, how many join at once
+            found["groups"] = dict(
+                zip(self.ids.tolist(), self.points["rows"].tolist(), strict=True)
+            )
+        return found
 
 
 def open_run(path: str | Path) -> Run:

@@ -1,0 +1,90 @@
+"""Groups: sets of points that enter together, such as a source, a class, a batch or a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from apiece._typing import AnyArray, IntArray
+from apiece.errors import DataError
+
+if TYPE_CHECKING:
+    from apiece.data._dataset import Dataset
+
+
+class Groups(NamedTuple):
+    """Groups in the order of their names, and the positions of each one's points, rising."""
+
+    names: AnyArray
+    rows: tuple[IntArray, ...]
+
+
+def as_groups(values: Any, n_rows: int, *, what: str) -> AnyArray:
+    """Return the name of every row's group as a string, empty for none; shape ``(n_rows,)``.
+
+    Parameters
+    ----------
+    values
+        Names of any type; missing ones belong to no group.
+    n_rows
+        How many there must be.
+    what
+        What to call them in messages, such as ``"groups"``.
+
+    Examples
+    --------
+    >>> as_groups([1.0, None, 2.0], 3, what="groups").tolist()
+    ['1', '', '2']
+    """
+    import pandas as pd
+
+    from apiece.data._ids import as_series
+
+    if np.ndim(values) != 1 or len(values) != n_rows:
+        raise DataError(
+            f"{what} has shape {np.shape(values)}, the data has {n_rows:,} rows: expected the name "
+            "of one group for each row. Pass as many names as rows."
+        )
+    series = as_series(values, what)
+    is_float = series.dtype.kind == "f"
+    names = [
+        "" if pd.isna(name) else str(int(name)) if is_float and name == int(name) else str(name)
+        for name in series.tolist()
+    ]
+    return np.array(names, dtype=np.str_)
+
+
+def groups_of(dataset: Dataset, asked: Any, positions: IntArray) -> Groups | None:
+    """Return the groups of the points at some positions; None if points go one by one.
+
+    Parameters
+    ----------
+    dataset
+        The points.
+    asked
+        As ``groups`` in `apiece.collect`.
+    positions
+        The points that are valued, rising. Those without a group are left out.
+    """
+    import pandas as pd
+
+    if asked is False or (asked is None and dataset.groups is None):
+        return None
+    if isinstance(asked, Mapping | pd.Series):
+        by_id = {str(key): name for key, name in asked.items()}
+        asked = pd.Series([by_id.get(str(name)) for name in dataset.ids.tolist()], dtype=object)
+    if asked is None or asked is True:
+        asked = np.full(dataset.n_points, "") if dataset.groups is None else dataset.groups
+    held = as_groups(asked, dataset.n_points, what="groups")[positions]
+    names, code = np.unique(held, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    parts = np.split(positions[order], np.cumsum(np.bincount(code))[:-1])
+    rows = tuple(part for name, part in zip(names, parts, strict=True) if name)
+    if not rows:
+        raise DataError(
+            "no point that is to be valued belongs to a group: expected names of groups. Name "
+            "them with groups= (--groups), or pass groups=False to value points one by one."
+        )
+    return Groups(names[names != ""], rows)
