@@ -330,3 +330,14 @@ def test_groups_are_valued_and_exchanged(workplace):
     unknown = run(*("exchange", to, "--pair", "Bern", "Basl"))
     assert unknown.exit_code == 2
     assert "Did you mean 'Basel'?" in unknown.output
+
+
+def test_suspects_are_listed_with_the_least_plausible_label_first(workplace):
+    words = ("suspects", workplace / "people.csv", "--target", "label", "--ids", "name")
+    said = run(*words, "--validation", "30", "--model", "logistic", "--draws", "3", "--json")
+    assert said.exit_code == 0, said.output
+    rows = json.loads(said.stdout)
+    assert len(rows) == 60
+    assert set(rows[0]) == {"point", "label", "plausibility", "likeliest", "p_likeliest"}
+    order = [row["plausibility"] for row in rows]
+    assert order == sorted(order)

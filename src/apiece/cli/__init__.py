@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from apiece.cli._advise import advise
+from apiece.cli._advise import advise, suspects
 from apiece.cli._analysis import baseline, compare, crossings, exchange, means, movers
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
@@ -40,7 +40,7 @@ def cli() -> None:
 
 for _command in (
     *(demo, collect, fit, show, value, select, advise, report, serve),
-    *(compare, crossings, exchange, movers, means, baseline, experiment),
+    *(suspects, compare, crossings, exchange, movers, means, baseline, experiment),
 ):
     cli.add_command(_command)
 

@@ -1,4 +1,4 @@
-"""``advise``: one decision for every point."""
+"""``advise``: one decision for every point; ``suspects``: whose labels are implausible."""
 
 from __future__ import annotations
 
@@ -78,6 +78,45 @@ def advise(
     deliver(worth_a_look, out, as_json, quiet)
     counts = table["advice"].value_counts()
     note(", ".join(f"{count:,} {word}" for word, count in counts.items()), quiet=quiet)
+
+
+@click.command(
+    epilog="""
+\b
+Example:
+  apiece suspects reviews.csv --target label --text review -o suspects.csv
+"""
+)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--model", "models", multiple=True, help="May be repeated; logistic and forest.")
+@click.option("--draws", default=10, show_default=True, help="Models that judge a point, at least.")
+@click.option("--random-state", default=0, show_default=True, help="Seed of their training sets.")
+@reading
+@OUT
+@common
+def suspects(
+    data: Path,
+    models: tuple[str, ...],
+    draws: int,
+    random_state: int,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """List the points of DATA by how implausible their labels are, the least plausible first.
+
+    Models that have not seen a point tell how likely its label is. Labels of the validation rows
+    are trusted.
+    """
+    from apiece import decisions
+
+    dataset = read(data, options)
+    if options["candidates"] is not None:
+        dataset = dataset.with_candidates(options["candidates"])
+    chosen = models or ("logistic", "forest")
+    table = decisions.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
+    deliver(table.sort_values("plausibility", kind="stable"), out, as_json, quiet)
 
 
 def _first(column: Any) -> Any:

@@ -5,8 +5,8 @@ methods in pairs on the same draws.
 """
 
 from apiece.experiments._addition import acquire, addition
-from apiece.experiments._mislabel import mislabel
+from apiece.experiments._mislabel import detection, mislabel
 from apiece.experiments._removal import removal
 from apiece.experiments._result import Experiment
 
-__all__ = ["Experiment", "acquire", "addition", "mislabel", "removal"]
+__all__ = ["Experiment", "acquire", "addition", "detection", "mislabel", "removal"]

@@ -13,7 +13,7 @@ from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import BoolArray, FloatArray
 from apiece.data import Dataset
-from apiece.decisions import advise, relabel
+from apiece.decisions import advise, plausibility, relabel
 from apiece.errors import PlanError
 from apiece.experiments._removal import METHODS, part_of, values_by
 from apiece.experiments._result import Experiment
@@ -27,7 +27,7 @@ def mislabel(
     n: int = 1000,
     samples: int = 100,
     repeats: int = 5,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = (*METHODS, "plausibility"),
     suggest: bool = True,
     model: Any = "logistic",
     metric: Any = None,
@@ -51,7 +51,8 @@ def mislabel(
     repeats
         How often, with points and flips of its own each.
     methods
-        Which valuations take part; see `apiece.experiments.METHODS`.
+        Which valuations take part: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``, and
+        ``plausibility``, which asks models that have not seen a point for its label.
     suggest
         Whether `relabel` suggestions take part, as method ``relabel``, with precision and recall.
     model, metric, method, random_state, n_jobs, progress
@@ -96,7 +97,11 @@ def mislabel(
                 )
                 laws = api.fit(run, method=method)
                 where = {"repeat": repeat, "flipped": float(share)}
-                values = values_by(methods, noisy, run, laws, seed + repeat, **settings)
+                known = [name for name in methods if name != "plausibility"]
+                values = values_by(known, noisy, run, laws, seed + repeat, **settings)
+                if "plausibility" in methods:
+                    asked = plausibility(noisy, models=(model, "forest"), random_state=seed)
+                    values["plausibility"] = asked["plausibility"].to_numpy()[: noisy.n_pool]
                 rows += [
                     where | {"method": name} | detection(value, is_wrong)
                     for name, value in values.items()
