@@ -341,3 +341,18 @@ def test_suspects_are_listed_with_the_least_plausible_label_first(workplace):
     assert set(rows[0]) == {"point", "label", "plausibility", "likeliest", "p_likeliest"}
     order = [row["plausibility"] for row in rows]
     assert order == sorted(order)
+
+
+def test_show_writes_every_law_or_the_curve_of_one_point(workplace):
+    assert run("fit", workplace / "run", "--quiet", "--method", "likelihood").exit_code == 0
+    said = run("show", workplace / "run", "--at", "30", "-o", workplace / "laws.csv")
+    assert said.exit_code == 0, said.output
+    laws = apiece.Laws.load(workplace / "run" / "laws.parquet")
+    table = pd.read_csv(workplace / "laws.csv").set_index("point").loc[laws.ids]
+    assert np.allclose(table["value"], laws.mean(30))
+    assert np.allclose(table["alpha"], laws.alpha)
+    assert {"label", "low", "high", "status", "n_samples"} <= set(table.columns)
+    point = laws.ids[0]
+    words = ("show", workplace / "run", "--point", point, "-o", workplace / "curve.csv")
+    assert run(*words).exit_code == 0
+    assert list(pd.read_csv(workplace / "curve.csv").columns) == ["k", "value", "low", "high"]

@@ -113,7 +113,7 @@ def crossings(
     --------
     >>> laws = Laws.from_arrays(c=[1.0, 100.0, 50.0], alpha=[1.0, 2.0, 2.0], k_range=(10, 1000))
     >>> crossings(laws).round(6)[["first", "second", "at"]].values.tolist()
-    [[1.0, 0.0, 100.0], [2.0, 0.0, 50.0]]
+    [[1, 0, 100.0], [2, 0, 50.0]]
     """
     import pandas as pd
 
@@ -137,8 +137,9 @@ def crossings(
     clarity = np.divide(gap, noise, out=np.full_like(gap, np.nan), where=noise > 0).min(axis=1)
     return pd.DataFrame(
         {
-            "first": laws.ids[first],
-            "second": laws.ids[second],
+            # As objects, so that a row of the table leaves whole numbers whole.
+            "first": laws.ids[first].astype(object),
+            "second": laws.ids[second].astype(object),
             "at": at,
             **intervals(laws, first, second, ends, level)._asdict(),
             "z": clarity if laws.cov is not None else np.full(len(first), np.nan),

@@ -99,8 +99,8 @@ def exchange(
         tables.append(
             pd.DataFrame(
                 {
-                    "group": laws.ids[first],
-                    "other": laws.ids[second],
+                    "group": laws.ids[first].astype(object),
+                    "other": laws.ids[second].astype(object),
                     "k": k,
                     "rate": rate,
                     "low": low,

@@ -117,20 +117,33 @@ def fit(
 )
 @click.option("--top", default=10, show_default=True, help="How many points at either end.")
 @LEVEL
+@OUT
 @common
 def show(
-    run: Path, point: str | None, at: int | None, top: int, level: float, as_json: bool, quiet: bool
+    run: Path,
+    point: str | None,
+    at: int | None,
+    top: int,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Show what a run holds and what its points are worth, or the law of one point."""
+    """Show what a run holds and what its points are worth, or the law of one point.
+
+    With -o, the law of every point and its value at a size are written, or the curve of one point.
+    """
     from apiece.store import open_run
 
     opened = open_run(run)
     laws = _laws(opened, run, quiet)
     if point is not None:
-        _show_point(laws, point, level, as_json)
+        _show_point(laws, point, level, out, as_json)
         return
     size = at or laws.k_range[1]
     ranked = _at(laws, size, level).sort_values("value", ascending=False)
+    if out is not None:
+        write_table(ranked.join(laws.table().drop(columns=ranked.columns, errors="ignore")), out)
     whole = _aggregate(opened)
     if as_json:
         emit(
@@ -413,7 +426,7 @@ def _summary(laws: Laws) -> dict[str, Any]:
     return dict(plain({**summary, "diagnostics": laws.diagnostics, "attrs": laws.attrs}))
 
 
-def _show_point(laws: Laws, point: str, level: float, as_json: bool) -> None:
+def _show_point(laws: Laws, point: str, level: float, out: Path | None, as_json: bool) -> None:
     import pandas as pd
 
     from apiece.sampling import log_spaced
@@ -427,6 +440,8 @@ def _show_point(laws: Laws, point: str, level: float, as_json: bool) -> None:
         index=pd.Index(sizes, name="k"),
     )
     law = one.table().iloc[0]
+    if out is not None:
+        write_table(curve, out)
     if as_json:
         emit(
             {

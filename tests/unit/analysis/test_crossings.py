@@ -183,3 +183,10 @@ def test_wild_draws_from_a_hopeless_fit_do_no_harm():
     assert 0 <= row["p_swap"] <= 1
     assert np.isfinite(movers(laws)[["low", "high"]]).all().all()
     assert value(laws, top=1)["p_top"].between(0, 1).all()
+
+
+def test_a_row_of_crossings_leaves_whole_ids_whole():
+    laws = Laws.from_arrays(c=[1.0, 100.0], alpha=[1.0, 2.0], k_range=(10, 1000))
+    row = crossings(laws).iloc[0]
+    assert (row["first"], row["second"]) == (1, 0)
+    assert isinstance(row["first"], int)
