@@ -61,7 +61,13 @@ class BaseFit:
     decrement: float
 
 
-def fit_base(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> BaseFit | None:
+def fit_base(
+    X: FloatArray,
+    y: FloatArray,
+    penalty: FloatArray,
+    C: float,
+    start: FloatArray | None = None,
+) -> BaseFit | None:
     """Minimise the objective on D by Newton's method; None if it does not converge.
 
     Parameters
@@ -74,8 +80,11 @@ def fit_base(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Bas
         Diagonal of the penalty, shape ``(p,)``.
     C
         Weight of the data.
+    start
+        Parameters to start from, shape ``(p,)``; zero by default.
     """
-    theta, margins = np.zeros(X.shape[1]), np.zeros(len(X))
+    theta = np.zeros(X.shape[1]) if start is None else start
+    margins = X @ theta
     diagonal, last = np.diag_indices(X.shape[1]), np.inf
     for _ in range(_NEWTON_STEPS):
         p = sigmoid(margins)
