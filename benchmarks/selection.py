@@ -1,24 +1,31 @@
-"""Point addition: which selection of 20 candidates helps most, at 100 and at 1,000 points.
+"""Point addition: which selection of candidates helps most, at two sizes.
 
 Laws of the candidates are fitted once; then every selection joins the same random training sets,
 and the gain is measured on test rows that had no part in it. Needs the folder of datasets
-(`--data`), each an npz with `X` and `y`.
+(`--data`), each an npz with `X` and `y`. Runs and gains are kept in `--to`, so that a benchmark
+that was interrupted goes on where it was; `--minutes` ends it early.
+
+    python benchmarks/selection.py --data DIR --to runs/selection
+    python benchmarks/selection.py --data DIR --to runs/selection --take 50 --sizes 200,2000
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
 from apiece.sampling import Design, make_plan
 
-N_POOL, N_VALIDATION, N_TEST, SIZES = 6000, 1000, 4000, (100, 1000)
+N_POOL, N_VALIDATION, N_TEST = 6000, 1000, 4000
+DEADLINE = float("inf")
 
 
 def load(path: Path, n_candidates: int, seed: int):
@@ -55,13 +62,13 @@ def by_kernel(dataset, laws, take: int, at: int, width: float = 1.0):
     return laws.ids[picks]
 
 
-def selections(dataset, run, laws, take: int, at: int):
-    """Return ids by selection, and the seconds that the redundancy-aware one took."""
-    other = SIZES[0] + SIZES[1] - at
+def selections(dataset, run, laws, take: int, at: int, sizes) -> dict[str, list[int]]:
+    """Return the ids that each way of selecting picks."""
+    other = sizes[0] + sizes[1] - at
     started = time.perf_counter()
     aware = apiece.select(laws, take=take, at=at, redundancy="aware", dataset=dataset).index
-    seconds = time.perf_counter() - started
-    shapley = apiece.value(run, sizes=SIZES, source="samples")
+    print(f"# aware, {take} at {at}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    shapley = apiece.value(run, sizes=sizes, source="samples")
     return {
         "at this size": apiece.select(laws, take=take, at=at).index,
         "at the other size": apiece.select(laws, take=take, at=other).index,
@@ -69,80 +76,105 @@ def selections(dataset, run, laws, take: int, at: int):
         "balanced classes": apiece.select(laws, take=take, at=at, quotas="balanced").index,
         "kernel on features": by_kernel(dataset, laws, take, at),
         "redundancy aware": aware,
-    }, seconds
+    }
 
 
-def gain(dataset, test, subset, picks):
-    """Return by how much the picks lower the log loss, and raise the accuracy, on test rows."""
+def score(dataset, test, rows):
+    """Return minus the log loss, and the accuracy, on test rows of a model trained on rows."""
     X_test, y_test = test
-
-    def score(rows):
-        model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
-        proba = model.fit(dataset.points_X[rows], dataset.points_y[rows]).predict_proba(X_test)
-        true = np.clip(proba[np.arange(len(y_test)), y_test], 1e-15, 1)
-        return -np.log(true).mean(), (proba.argmax(axis=1) == y_test).mean()
-
-    before, after = score(subset), score(np.concatenate([subset, picks]))
-    return before[0] - after[0], after[1] - before[1]
+    model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+    proba = model.fit(dataset.points_X[rows], dataset.points_y[rows]).predict_proba(X_test)
+    true = np.clip(proba[np.arange(len(y_test)), y_test], 1e-15, 1)
+    return np.array([np.log(true).mean(), (proba.argmax(axis=1) == y_test).mean()])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--datasets", default="higgs,magic,adult,imdb")
-    parser.add_argument("--candidates", type=int, default=500)
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--take", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--at", type=int, choices=SIZES, action="append")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    for name in options.datasets.split(","):
-        dataset, *test = load(options.data / f"{name}.npz", options.candidates, options.seed)
-        with threadpool_limits(1):
-            run = apiece.collect(
-                dataset,
-                points=[],
-                sizes=SIZES,
-                samples=options.samples,
-                random_state=0,
-                progress=False,
-            )
-            laws = apiece.fit(run)
-            for at in options.at or SIZES:
-                compare(name, dataset, test, run, laws, at, options)
-
-
-def compare(name, dataset, test, run, laws, at: int, options) -> None:
-    chosen, seconds = selections(dataset, run, laws, options.take, at)
+def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int) -> None:
+    """Add every selection to training sets that the file lacks, and keep the gains."""
+    done = len(file.read_text().splitlines()) - 1 if file.exists() else 0
     plan = make_plan(
-        Design.of([at], name="grid", samples=options.repeats),
+        Design.of([at], name="grid", samples=repeats),
         n_pool=dataset.n_pool,
         points=np.arange(dataset.n_pool, dataset.n_points),
         seed=99,
         strata=dataset.y,
     )
-    rng = np.random.default_rng(99)
-    rows: dict[str, list] = {word: [] for word in (*chosen, "random")}
-    for index in range(options.repeats):
-        subset = plan[index].subset
-        picks = {word: dataset.positions(ids) for word, ids in chosen.items()}
-        picks["random"] = dataset.n_pool + rng.choice(options.candidates, options.take, False)
-        for word in rows:
-            rows[word].append(gain(dataset, test, subset, picks[word]))
-    print(f"\n{name}, {options.take} points added to {at:,} (aware: {seconds:.0f} s)")
-    print("| selection | log loss gained, 1/1000 | over random | accuracy, % | over random |")
-    print("| --- | --- | --- | --- | --- |")
-    chance = np.array(rows["random"])
-    for word, gains in rows.items():
-        mean = np.mean(gains, axis=0) * [1000, 100]
-        over = (np.array(gains) - chance) * [1000, 100]
-        error = over.std(axis=0) / np.sqrt(len(over))
-        print(
-            f"| {word} | {mean[0]:.2f} | {over[:, 0].mean():.2f} ± {error[0]:.2f} "
-            f"| {mean[1]:.2f} | {over[:, 1].mean():.2f} ± {error[1]:.2f} |",
-            flush=True,
-        )
+    picks = {word: dataset.positions(ids) for word, ids in chosen.items()}
+    names = [f"{word}:{unit}" for word in (*picks, "random") for unit in ("loss", "accuracy")]
+    if not file.exists():
+        file.write_text(",".join(names) + "\n")
+    for index in range(done, repeats):
+        if time.monotonic() > DEADLINE:
+            sys.exit("# time is up; repeat the command to go on")
+        subset, rng = plan[index].subset, np.random.default_rng((99, index))
+        picks["random"] = rng.choice(np.arange(dataset.n_pool, dataset.n_points), take, False)
+        before = score(dataset, test, subset)
+        gains = [score(dataset, test, np.append(subset, rows)) - before for rows in picks.values()]
+        with file.open("a") as lines:
+            lines.write(",".join(f"{gain:.8g}" for gain in np.concatenate(gains)) + "\n")
+
+
+def show(name: str, take: int, at: int, file: Path) -> None:
+    """Print one row of the table: gains over random in log loss and in accuracy."""
+    table = pd.read_csv(file)
+    for unit, scale in (("loss", 1000), ("accuracy", 100)):
+        part = table[[column for column in table if column.endswith(unit)]] * scale
+        over = part.sub(part[f"random:{unit}"], axis=0).drop(columns=f"random:{unit}")
+        cells = [f"{over[column].mean():.2f} ± {over[column].sem():.2f}" for column in over.columns]
+        heads = [column.split(":")[0] for column in over.columns]
+        print(f"| {name}, {take} to {at:,} | {unit} | " + " | ".join(cells) + " |")
+        own = part[f"at this size:{unit}"]
+        against = {head: own - part[f"{head}:{unit}"] for head in (*heads[1:3], "random")}
+        words = [f"{head} {gap.mean():.2f} ± {gap.sem():.2f}" for head, gap in against.items()]
+        print(f"#   n = {len(table)}; {heads}; at this size less " + "; ".join(words))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--datasets", default="higgs,magic,adult,imdb")
+    parser.add_argument("--candidates", type=int, default=500)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--take", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--sizes", default="100,1000")
+    parser.add_argument("--at", type=int, action="append")
+    parser.add_argument("--method", default="likelihood")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    global DEADLINE
+    DEADLINE = time.monotonic() + 60 * options.minutes
+    low, high = (int(size) for size in options.sizes.split(","))
+    with threadpool_limits(1):
+        for name in options.datasets.split(","):
+            one(name, (low, high), options)
+
+
+def one(name: str, sizes, options) -> None:
+    """Measure both sizes on one dataset."""
+    dataset, *test = load(options.data / f"{name}.npz", options.candidates, options.seed)
+    run = apiece.collect(
+        dataset,
+        points=[],
+        sizes=sizes,
+        samples=options.samples,
+        random_state=0,
+        progress=False,
+        to=options.to / f"{name}-{sizes[0]}-{sizes[1]}",
+    )
+    laws = apiece.fit(run, method=options.method)
+    for at in options.at or sizes:
+        stem = options.to / f"{name}-{options.take}-{at}"
+        known = stem.with_suffix(".picks.csv")
+        if known.exists():
+            chosen = {word: ids.tolist() for word, ids in pd.read_csv(known).items()}
+        else:
+            chosen = selections(dataset, run, laws, options.take, at, sizes)
+            pd.DataFrame(chosen).to_csv(known, index=False)
+        file = stem.with_suffix(".csv")
+        measure(file, dataset, test, chosen, options.take, at, options.repeats)
+        show(name, options.take, at, file)
 
 
 if __name__ == "__main__":
