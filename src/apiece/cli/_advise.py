@@ -89,7 +89,7 @@ Example:
 )
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--model", "models", multiple=True, help="May be repeated; logistic and forest.")
-@click.option("--draws", default=10, show_default=True, help="Models that judge a point, at least.")
+@click.option("--draws", default=5, show_default=True, help="Models that judge a point, at least.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of their training sets.")
 @reading
 @OUT

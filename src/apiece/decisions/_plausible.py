@@ -5,7 +5,8 @@ $D_j$ of the pool without the point, together with the validation rows, whose la
 
 $$\pi(x, y) = \frac{1}{m} \sum_{j=1}^{m} \hat p_{D_j \cup V}(y \mid x),$$
 
-averaged over kinds of models that err differently. Like Data-OOB (Kwon and Zou, 2023) it asks
+mixed over kinds of models that err differently, with the weights under which the labels of the pool
+are likeliest (stacking). Like Data-OOB (Kwon and Zou, 2023) it asks
 models that were trained without the point; unlike it, it keeps their probabilities, and lets
 trusted rows speak. What a point is *worth* is another question: a wrong label may help, and a
 right one harm.
@@ -14,7 +15,7 @@ right one harm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,12 +29,15 @@ from apiece.sampling import Design, make_plan
 if TYPE_CHECKING:
     import pandas as pd
 
+_STEPS: Final = 100
+_TINY: Final = 1e-6  # a model that is sure and wrong is not ruled out by one label
+
 
 def plausibility(
     dataset: Dataset,
     *,
     models: Sequence[Any] = ("logistic", "forest"),
-    draws: int = 10,
+    draws: int = 5,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
     """Ask models that have not seen a point how plausible its label is.
@@ -43,8 +47,7 @@ def plausibility(
     dataset
         Classification data; the labels of its validation rows are trusted.
     models
-        Kinds of models, names or estimators with ``predict_proba``, whose probabilities are
-        averaged.
+        Kinds of models, names or estimators with ``predict_proba``, whose probabilities are mixed.
     draws
         How many models of each kind judge every point, at least.
     random_state
@@ -65,14 +68,16 @@ def plausibility(
         )
     if draws != int(draws) or draws < 1:
         raise PlanError(
-            f"draws={draws} models: expected a whole number of at least 1. Pass for example 10."
+            f"draws={draws} models: expected a whole number of at least 1. Pass for example 5."
         )
     kinds = [_resolved(model, dataset) for model in models]
     if not kinds:
         raise PlanError("models is empty: expected at least one. Pass for example ('logistic',).")
-    proba = np.mean(
-        [_outside(dataset, kind, int(draws), seed_from(random_state)) for kind in kinds], axis=0
-    )
+    seed = seed_from(random_state)
+    each = np.stack([_outside(dataset, kind, int(draws), seed) for kind in kinds])
+    pool = np.arange(dataset.n_pool)
+    weights = _weights(each[:, pool, dataset.y])
+    proba = np.einsum("m,mnc->nc", weights, each)
     assert dataset.classes is not None
     own, best = dataset.points_y, proba.argmax(axis=1)
     rows = np.arange(dataset.n_points)
@@ -85,6 +90,18 @@ def plausibility(
         },
         index=pd.Index(dataset.ids, name="point"),
     )
+
+
+def _weights(likelihood: FloatArray) -> FloatArray:
+    """Return the mixture that makes the labels likeliest, by expectation and maximisation.
+
+    ``likelihood`` has shape ``(n_models, n_points)``, the result ``(n_models,)``.
+    """
+    weights = np.full(len(likelihood), 1.0 / len(likelihood))
+    for _ in range(_STEPS):
+        part = weights[:, None] * np.maximum(likelihood, _TINY)
+        weights = (part / part.sum(axis=0)).mean(axis=1)
+    return weights
 
 
 def _resolved(model: Any, dataset: Dataset) -> Model:
