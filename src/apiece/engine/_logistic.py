@@ -26,6 +26,7 @@ from apiece.engine._score import MarginScore
 from apiece.engine._softmax_fit import fit_base as fit_softmax
 from apiece.engine._softmax_joining import Joining as SoftmaxJoining
 from apiece.engine._softmax_score import SMOOTH, SoftmaxScore
+from apiece.engine._taylor import sigmoid
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
@@ -71,13 +72,23 @@ def unsupported_setting(model: Model) -> str | None:
 
 
 def converged(model: Model) -> Model:
-    """Return the same model with a solver that goes all the way, for points to be refitted."""
-    from sklearn.base import clone
+    """Return the same model with a solver that goes all the way, for points to be refitted.
 
-    estimator = clone(model.estimator).set_params(
-        solver="newton-cholesky", tol=1e-12, max_iter=1_000
-    )
-    return replace(model, estimator=estimator)
+    Its probabilities of two classes both come from the margin, where scikit-learn takes one as the
+    rest to 1 and loses its digits.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    class Converged(LogisticRegression):  # type: ignore[misc]
+        def predict_proba(self, X: FloatArray) -> FloatArray:
+            margins = self.decision_function(X)
+            if margins.ndim == 2:
+                return np.asarray(super().predict_proba(X))
+            return np.stack([sigmoid(-margins), sigmoid(margins)], axis=1)
+
+    settings = model.estimator.get_params()
+    settings |= {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1_000}
+    return replace(model, estimator=Converged(**settings))
 
 
 @dataclass(frozen=True, eq=False)

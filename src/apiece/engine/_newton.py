@@ -30,6 +30,7 @@ from apiece.engine._taylor import RADIUS, horner, sigmoid, sigmoid_series
 _FAST_STEPS = 12
 _FAST_TOLERANCE = 1e-6  # change of the margins in a step, relative; what is left is far less
 _NEWTON_STEPS = 80
+_ROUNDED = 1e-4  # to which a system is solved in single precision, relative
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
 
 
@@ -150,9 +151,9 @@ class Joining:
         k, p = base.rows.shape
         self._by_gram = k < 2 * p
         self._series = sigmoid_series(base.margins)
-        self._series32 = [c.astype(np.float32) for c in self._series[2:]]
+        self._series32 = [(base.C * c).astype(np.float32) for c in self._series[2:]]
         self._rows32 = base.rows.astype(np.float32)
-        self._gram32 = base.C * (self._rows32 @ self._rows32.T) if self._by_gram else None
+        self._gram32 = self._rows32 @ self._rows32.T if self._by_gram else None
         self._gram: FloatArray | None = None
 
     def solve(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -178,13 +179,13 @@ class Joining:
         if len(hard):
             u[hard], left[hard] = self._newton(b[hard], beta[hard], margin[hard], y[hard])
         delta = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
-        converged = np.isfinite(delta).all(axis=1) & (left <= 10 * _FAST_TOLERANCE)
+        converged = np.isfinite(delta).all(axis=1) & (left <= _FAST_TOLERANCE)
         return delta, left, converged
 
     def _times_gram32(self, r: AnyArray) -> AnyArray:
         if self._gram32 is not None:
             return np.asarray(r @ self._gram32)
-        return np.asarray(np.float32(self.base.C) * ((r @ self._rows32) @ self._rows32.T))
+        return np.asarray((r @ self._rows32) @ self._rows32.T)
 
     def _fast(
         self, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
@@ -206,7 +207,7 @@ class Joining:
             if not len(active):
                 break
             r = self._remainder(eta)
-            shift = C * _dot(q, r)
+            shift = _dot(q, r)
             t = _proximal(margin[active] - shift, beta[active], y[active], C, start=t)
             new = q * t[:, None].astype(np.float32)
             new -= self._times_gram32(r)
@@ -231,10 +232,11 @@ class Joining:
                 active, eta, q, t = active[stay], eta[stay], q[stay], t[stay]
                 old = (f[stay], new[stay])
         r = self._remainder(eta_all)
-        t = _proximal(margin - C * _dot(q_all, r), beta, y, C, start=t_all)
-        return b * t[:, None] - C * (r @ self._rows32), left
+        t = _proximal(margin - _dot(q_all, r), beta, y, C, start=t_all)
+        return b * t[:, None] - r @ self._rows32, left
 
     def _remainder(self, eta: AnyArray) -> AnyArray:
+        """Return ``C r``."""
         r = horner(self._series32, eta, np.empty_like(eta))
         r *= eta
         r *= eta
@@ -245,9 +247,10 @@ class Joining:
     ) -> tuple[FloatArray, FloatArray]:
         """Newton's method with conjugate gradients, for rows whose margins change by a lot.
 
-        A change is kept as ``u = t b + A' a``, together with its images ``tau = b.u`` and
-        ``eta = A u``; then inner products, the objective along a line and the Hessian need one
-        product with the Gram matrix for each step, and vectors of length k.
+        Gradients are in double precision; systems are solved in single precision, since the next
+        step corrects what that leaves. A change is kept as ``u = t b + A' a``, together with its
+        images ``tau = b.u`` and ``eta = A u``; then inner products, the objective along a line and
+        the Hessian need one product with the Gram matrix for each step, and vectors of length k.
         """
         C, rows = self.base.C, self.base.rows
         m = self.base.margins
@@ -280,7 +283,7 @@ class Joining:
             if is_done.any():
                 at = active[is_done]
                 u_out[at] = t[is_done, None] * b[is_done] + a[is_done] @ rows
-                left[at] = relative[is_done]
+                left[at] = self._left(u_out[at], b[is_done], margin[is_done], y[is_done])
                 stay = ~is_done
                 if not stay.any():
                     break
@@ -290,15 +293,18 @@ class Joining:
                     v[stay] for v in (t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, p, pz, relative)
                 )
             curvature = p * (1 - p) - s0
+            scale = np.sqrt(np.maximum(g2, 1e-300))
+            forcing = np.clip(np.maximum(relative, 0.1 * _TOLERANCE / relative), _ROUNDED, 0.1)
             dt, da, d_tau, d_eta = _conjugate_gradients(
-                (gt, ga, g_tau, g_eta),
-                C * pz * (1 - pz),
-                C * curvature,
-                q,
-                beta,
-                times_gram,
-                stop=np.maximum(np.minimum(0.1, relative) ** 2 * g2, (0.1 * _TOLERANCE) ** 2 * u2),
+                tuple((part.T / scale).T.astype(np.float32) for part in (gt, ga, g_tau, g_eta)),
+                (C * pz * (1 - pz)).astype(np.float32),
+                (C * curvature).astype(np.float32),
+                q.astype(np.float32),
+                beta.astype(np.float32),
+                self._times_gram32,
+                stop=forcing**2,
             )
+            dt, da, d_tau, d_eta = ((part.T * scale).T for part in (dt, da, d_tau, d_eta))
             ud, dd = t * d_tau + _dot(a, d_eta), dt * d_tau + _dot(da, d_eta)
             first = gt * d_tau + _dot(ga, d_eta)
 
@@ -312,10 +318,23 @@ class Joining:
                 error = sigmoid(mz + s * d_tau_) - y_
                 return np.asarray(ud_ + s * dd_ + C * (_dot(r, d_eta_) + error * d_tau_))
 
-            s = along(slope, first)[:, None]
-            t, tau = t + s[:, 0] * dt, tau + s[:, 0] * d_tau
-            a, eta = a + s * da, eta + s * d_eta
+            s = along(slope, first)
+            t, a = t + s * dt, a + s[:, None] * da
+            tau, eta = t * beta + _dot(q, a), q * t[:, None] + times_gram(a)
         return u_out, left
+
+    def _left(self, u: FloatArray, b: FloatArray, margin: FloatArray, y: FloatArray) -> FloatArray:
+        """Length of the gradient relative to that of the change, computed afresh from ``u``.
+
+        Where a point lies almost in the span of D and weighs far more, ``t b`` and ``A' a`` cancel,
+        and lengths that were computed from ``t`` and ``a`` have no digits left.
+        """
+        base = self.base
+        eta = u @ base.rows.T
+        r = sigmoid(base.margins + eta) - self._series[0] - self._series[1] * eta
+        error = sigmoid(margin + _dot(u, b)) - y
+        gradient = u + base.C * (error[:, None] * b + r @ base.rows)
+        return np.asarray(np.sqrt(_dot(gradient, gradient) / np.maximum(_dot(u, u), 1e-300)))
 
 
 def _dot(a: AnyArray, b: AnyArray) -> FloatArray:
@@ -353,15 +372,15 @@ def _proximal(
 
 
 def _conjugate_gradients(
-    gradient: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-    weight: FloatArray,
-    curvature: FloatArray,
-    q: FloatArray,
-    beta: FloatArray,
-    times_gram: Callable[[FloatArray], FloatArray],
+    gradient: tuple[AnyArray, ...],
+    weight: AnyArray,
+    curvature: AnyArray,
+    q: AnyArray,
+    beta: AnyArray,
+    times_gram: Callable[[AnyArray], AnyArray],
     *,
     stop: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     r"""Solve $(I + A^\top \mathrm{diag}(\text{curvature}) A + \text{weight}\,bb^\top) d = -g$.
 
     Vectors are ``(t, a, tau, eta)`` as in `Joining._newton`; rows stop at their own residual.
@@ -373,7 +392,7 @@ def _conjugate_gradients(
     for _ in range(200):
         mt, ma = pt + weight * p_tau, pa + curvature * p_eta
         bend = mt * p_tau + _dot(ma, p_eta)
-        step = np.where((rr > stop) & (bend > 0), rr / np.maximum(bend, 1e-300), 0.0)
+        step = np.where((rr > stop) & (bend > 0), rr / np.maximum(bend, 1e-30), 0.0)
         s = step[:, None]
         dt, d_tau = dt + step * pt, d_tau + step * p_tau
         da, d_eta = da + s * pa, d_eta + s * p_eta
@@ -383,7 +402,7 @@ def _conjugate_gradients(
         new = rt * r_tau + _dot(ra, r_eta)
         if not ((new > stop) & (step > 0)).any():
             break
-        ratio = np.where(step > 0, new / np.maximum(rr, 1e-300), 0.0)
+        ratio = np.where(step > 0, new / np.maximum(rr, 1e-30), 0.0)
         w = ratio[:, None]
         pt, p_tau = rt + ratio * pt, r_tau + ratio * p_tau
         pa, p_eta = ra + w * pa, r_eta + w * p_eta
