@@ -76,13 +76,14 @@ class Job:
     @contextmanager
     def marked(self) -> Iterator[None]:
         """Leave a mark in the run's folder for as long as the job is under way."""
-        if self.store is not None:
-            self.store.mark(self.token)
+        if self.store is None:
+            yield
+            return
         try:
+            self.store.mark(self.token)
             yield
         finally:
-            if self.store is not None:
-                self.store.unmark(self.token)
+            self.store.unmark(self.token)
 
 
 def keep(store: Store, shard: Shard) -> None:
