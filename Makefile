@@ -1,14 +1,17 @@
 # make demo   the main job, end to end, on built-in data
 # make test   every test
 # make lint   format, lint, types, import order
+# make oldest the tests that need no extras, with the oldest libraries that are allowed
+# make audit  known weaknesses of the libraries that are installed (asks the network)
 # make docs   the documentation site, into site/
 # make bench  list the benchmarks; make bench NAME=overhead runs one
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+OLDEST := tests/unit/store tests/unit/sampling tests/unit/laws tests/unit/test_campaign.py tests/contracts
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint oldest audit docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -24,6 +27,15 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet . --requirement tests/oldest.txt pytest hypothesis duckdb
+	PYTHONPATH=src $(VENV)-oldest/bin/python -m pytest -W default -m 'not slow' -k 'not Amortized' $(OLDEST)
+
+audit: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --skip-editable
+
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open site/index.html"
@@ -38,7 +50,7 @@ else
 endif
 
 clean:
-	rm -rf $(VENV) demo site
+	rm -rf $(VENV) $(VENV)-oldest demo site
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "apiece needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ". Run: make PYTHON=python3.12 ...")'

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +36,14 @@ def test_every_error_is_an_apiece_error_and_a_builtin():
         if isinstance(thing, type) and issubclass(thing, Exception) and name.endswith("Error"):
             assert issubclass(thing, apiece.ApieceError)
             assert thing.exit_code in (1, 2)
+
+
+def test_the_oldest_versions_tested_are_the_oldest_allowed():
+    import re
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    allowed = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    oldest = dict(re.findall(r"^([\w-]+)==([\d.]+)", (root / "tests/oldest.txt").read_text(), re.M))
+    for name, least in (line.split(">=") for line in allowed):
+        assert oldest[name].startswith(least), name
