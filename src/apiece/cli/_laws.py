@@ -88,6 +88,11 @@ def fit(
     from apiece.store import open_run
 
     opened = open_run(run)
+    if opened.path is None and out is None:
+        raise click.UsageError(
+            f"{run} is in an object store, where laws are not kept: expected --out. Pass for "
+            "example --out laws.parquet."
+        )
     _say_if_unfinished(opened, quiet)
     settings: dict[str, Any] = {} if family is None else {"family": family}
     if data is not None:
