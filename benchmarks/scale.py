@@ -128,61 +128,83 @@ def plot(options: argparse.Namespace) -> None:
     from apiece.plots import look
 
     rows = [json.loads(line) for line in options.log.read_text().splitlines()]
-    sizes = sorted({row["n"] for row in rows})
+    sizes = sorted({row["n"] for row in rows if row["step"] == "fit"})
 
-    def total(step: str, field: str, n: int, how=sum) -> float:
-        return how(row.get(field, 0) for row in rows if row["n"] == n and row["step"] == step)
+    def told(step: str, field: str, n: int) -> float:
+        found = [row.get(field, 0) for row in rows if (row["n"], row["step"]) == (n, step)]
+        return sum(found) if step == "collect" and field != "mb" else max(found)  # in pieces
 
-    print("| points | contributions | collect, CPU s | a core's second | fit, CPU s | peak, MB |")
+    count = [told("collect", "n_contributions", n) for n in sizes]
+    collect, fit = ([told(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
+    peak = [[told(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
+    print("| points | contributions | collect, core seconds | per second and core | fit | peak |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for n in sizes:
-        count, spent = total("collect", "n_contributions", n), total("collect", "cpu", n)
-        peak = max(row["mb"] for row in rows if row["n"] == n)
-        fit = total("fit", "cpu", n, max)
-        print(
-            f"| {n:,} | {count:,} | {spent:,.0f} | {count / spent:,.0f} | {fit:,.0f} "
-            f"| {peak:,.0f} |"
-        )
+    for n, m, c, f, *mb in zip(sizes, count, collect, fit, *peak, strict=True):
+        print(f"| {n:,} | {m:,} | {c:,.0f} | {m / c:,.0f} | {f:,.0f} s | {max(mb):.2f} GB |")
+    power = np.polyfit(np.log(count), np.log(collect), 1)[0]
+    print(f"collecting takes time as contributions to the power {power:.2f}")
     with look():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-        for step, marker, how in (("collect", "o", sum), ("fit", "s", max)):
-            seconds = [total(step, "cpu", n, how) for n in sizes]
-            left.loglog(sizes, seconds, marker=marker, label=step)
-            slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-            print(f"{step}: time grows as points to the power {slope:.2f}")
-        first = total("collect", "cpu", sizes[0])
-        left.loglog(sizes, [first * n / sizes[0] for n in sizes], ":", color="grey", label="linear")
-        left.set(xlabel="points", ylabel="processor seconds", title="Time")
-        left.legend()
-        peaks = [max(row["mb"] for row in rows if row["n"] == n) / 1024 for n in sizes]
-        right.semilogx(sizes, peaks, marker="o")
-        right.axhline(6, ls=":", color="grey")
-        right.set(xlabel="points", ylabel="peak resident memory, GB", title="Memory", ylim=(0, 6.5))
-        figure.savefig(options.out, dpi=150)
+        figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+        axes[0].loglog(count, collect, "o-", label="measured")
+        rate = np.array(collect) / np.array(count)
+        axes[0].loglog(count, np.median(rate) * np.array(count), ":", color="grey", label="linear")
+        for n, m, c in zip(sizes, count, collect, strict=True):
+            axes[0].annotate(f"{n:,} points", (m, c), (6, -10), textcoords="offset points", size=7)
+        axes[0].set(xlabel="contributions", ylabel="core seconds", title="Collecting")
+        axes[0].legend()
+        axes[1].loglog(sizes, fit, "s-", label="measured")
+        share = (fit[-1] - fit[0]) / (sizes[-1] - sizes[0])
+        line = [fit[0] + share * (n - sizes[0]) for n in sizes]
+        axes[1].loglog(sizes, line, ":", color="grey", label="a constant and linear")
+        axes[1].set(xlabel="points", ylabel="core seconds", title="Fitting bayes laws")
+        axes[1].legend()
+        for gigabytes, marker, step in zip(peak, "os", ("collecting", "fitting"), strict=True):
+            axes[2].semilogx(sizes, gigabytes, f"{marker}-", label=step)
+        axes[2].set(xlabel="points", ylabel="peak resident memory, GB", title="Memory", ylim=(0, 6))
+        axes[2].legend()
+        figure.savefig(options.out, dpi=130)
+
+
+def ticks() -> float:
+    """Processor seconds so far of this process and of its workers that live."""
+    total = 0
+    for pid in family(os.getpid()):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def workers(options: argparse.Namespace) -> None:
-    """Compare the throughput of two worker processes with that of one, engine by engine."""
-    del options
-    data = make_data(20_000)
-    few = np.arange(0, 20_000, 200)
+    """Compare two worker processes with one, engine by engine, in turns.
+
+    Beside the clock, which others on the machine disturb, processor time tells what a second
+    worker can add at most: twice the rate, less what it costs.
+    """
+    from apiece.engine import LogisticEngine, RefitEngine
+
+    # Short units of work, so that a short run keeps two workers busy to its end.
+    LogisticEngine.rows_per_shard, RefitEngine.rows_per_shard = 6_000, 25
+    data = make_data(options.points)
+    few = np.arange(0, options.points, options.points // 50)
     cases = {
-        "refit": {"engine": "refit", "points": few, "samples": 12, "share": 25},
+        "refit": {"engine": "refit", "points": few, "samples": 8, "share": 25},
         "logistic": {"engine": "logistic", "samples": 10},
     }
     for name, case in cases.items():
-        rates: dict[int, float] = {}
-        for n_jobs in (1, 2, 1, 2):  # in turns; the first of each pair also starts the workers
+        rate, spent = {1: 0.0, 2: 0.0}, {1: np.inf, 2: np.inf}
+        for n_jobs in (2, 1, 2, 1, 2):  # the first starts the workers
             with tempfile.TemporaryDirectory() as folder:
-                began = time.perf_counter()
+                began, before = time.perf_counter(), ticks()
                 run = apiece.collect(
                     data, sizes=SIZES, random_state=0, n_jobs=n_jobs, to=folder + "/run", **case
                 )
-                seconds = time.perf_counter() - began
-            rates[n_jobs] = max(rates.get(n_jobs, 0), run.manifest["n_contributions"] / seconds)
+                seconds, used = time.perf_counter() - began, ticks() - before
+            n = run.manifest["n_contributions"]
+            rate[n_jobs] = max(rate[n_jobs], n / seconds)
+            spent[n_jobs] = min(spent[n_jobs], used / n)
         print(
-            f"{name}: {rates[1]:,.0f}/s with 1 worker, {rates[2]:,.0f}/s with 2, "
-            f"ratio {rates[2] / rates[1]:.2f}",
+            f"{name}: {rate[1]:,.0f}/s with 1 worker, {rate[2]:,.0f}/s with 2, ratio "
+            f"{rate[2] / rate[1]:.2f}; by processor time {2 * spent[1] / spent[2]:.2f}",
             flush=True,
         )
 
@@ -201,6 +223,7 @@ def main() -> None:
     step.add_argument("--out", type=Path, default=Path("scale.png"))
     step.set_defaults(do=plot)
     step = steps.add_parser("workers", help="throughput with two workers and with one")
+    step.add_argument("--points", type=int, default=6_000)
     step.set_defaults(do=workers)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was done is logged
