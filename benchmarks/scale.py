@@ -124,6 +124,7 @@ def run(options: argparse.Namespace) -> None:
 
 def plot(options: argparse.Namespace) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     from apiece.plots import look
 
@@ -162,6 +163,10 @@ def plot(options: argparse.Namespace) -> None:
             axes[2].semilogx(sizes, gigabytes, f"{marker}-", label=step)
         axes[2].set(xlabel="points", ylabel="peak resident memory, GB", title="Memory", ylim=(0, 6))
         axes[2].legend()
+        for axis in (axes[0].xaxis, axes[0].yaxis, axes[1].yaxis):
+            axis.set_minor_formatter(NullFormatter())
+        axes[1].set_yscale("linear")
+        axes[1].set_ylim(0, None)
         figure.savefig(options.out, dpi=130)
 
 

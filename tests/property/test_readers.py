@@ -113,6 +113,10 @@ JSON = st.recursive(
 )
 
 
+def _without_source(run):
+    return {**run.manifest, "dataset": {**run.manifest["dataset"], "source": None}}
+
+
 @FUZZ
 @given(data=st.data())
 @example(data=None)
@@ -129,7 +133,7 @@ def test_a_broken_manifest_is_refused(run, data):
             file.write_bytes(data.draw(st.one_of(harmed(whole), st.just(altered))))
         if file.read_bytes() != whole:
             with suppress(ApieceError):
-                assert open_run(run.path).manifest == run.manifest
+                assert _without_source(open_run(run.path)) == _without_source(run)
     finally:
         file.write_bytes(whole)
 

@@ -241,3 +241,13 @@ def test_a_disk_without_hard_links_still_keeps_the_first_manifest(tmp_path, monk
     with pytest.raises(StoreError, match="another seed"):
         FolderStore.create(tmp_path / "run", {**MANIFEST, "seed": 1}, POINTS)
     assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_where_the_data_came_from_may_be_removed_from_a_manifest(tmp_path):
+    data = {**MANIFEST["dataset"], "source": {"path": "/home/me/secret.csv"}}
+    FolderStore.create(tmp_path / "run", {**MANIFEST, "dataset": data}, POINTS)
+    file = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["dataset"]["source"] = None
+    file.write_text(json.dumps(manifest))
+    assert open_run(tmp_path / "run").manifest["dataset"]["source"] is None
