@@ -356,3 +356,13 @@ def test_show_writes_every_law_or_the_curve_of_one_point(workplace):
     words = ("show", workplace / "run", "--point", point, "-o", workplace / "curve.csv")
     assert run(*words).exit_code == 0
     assert list(pd.read_csv(workplace / "curve.csv").columns) == ["k", "value", "low", "high"]
+
+
+def test_a_run_of_groups_has_a_report(workplace):
+    to = workplace / "by-town"
+    words = ("collect", workplace / "people.csv", "--target", "label", "--ids", "name")
+    sizes = ("--groups", "town", "--group-size", "5", "--sizes", "8:30", "--samples", "6")
+    assert run(*words, *sizes, "--random-state", "1", "--jobs", "1", "--to", to).exit_code == 0
+    said = run("report", to, "-o", workplace / "towns.html")
+    assert said.exit_code == 0, said.output
+    assert "Basel" in (workplace / "towns.html").read_text(encoding="utf-8")

@@ -50,7 +50,8 @@ def find(
         Whether harmful points may be tried with other labels.
     """
     notes: list[str] = []
-    if isinstance(run, Run) and dataset is None:
+    is_of_groups = laws.attrs.get("groups") is not None  # which no row of the data describes
+    if isinstance(run, Run) and dataset is None and not is_of_groups:
         dataset = _dataset(run, notes if rows is None else [])
         if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
             rows, ids = _rows(dataset), None
