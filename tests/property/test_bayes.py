@@ -42,7 +42,8 @@ def test_other_units_scale_curves_and_intervals(estimator, contributions, scale)
     # A decay of the noise found by search is the same to 1e-6, and curves depend on it smoothly.
     unit = np.abs(one.mean(sizes)).max() + np.nanmax(one.stderr(sizes))
     assert_allclose(two.mean(sizes) / scale, one.mean(sizes), atol=1e-4 * unit)
-    assert_allclose(two.stderr(sizes) / scale, one.stderr(sizes), atol=1e-3 * unit)
+    # Learning the population stops at changes of 3e-4, after steps that rounding may shift.
+    assert_allclose(two.stderr(sizes) / scale, one.stderr(sizes), rtol=1e-2, atol=1e-3 * unit)
 
 
 @LINEAR

@@ -13,8 +13,8 @@ the plain average is one. The unit sets the width of the intervals, as Student's
 
 * $\beta$ solves the pooled equation of second moments (`noise_decay`);
 * $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation;
-* $\nu$ and the typical unit come from the spread of the points' log variances, in closed form
-  (Smyth 2004, "Linear models and empirical Bayes methods", section 6.2).
+* $\nu$ and the typical unit come from the spread of the points' log variances
+  (`apiece.estimators._units`).
 
 Noise is not independent between points that share a training set, and has heavy tails between
 training sets. `information` measures from the mean squares of the tasks how many independent normal
@@ -30,11 +30,11 @@ import numpy as np
 
 from apiece._typing import FloatArray, IntArray
 from apiece.estimators._shapes import PowerShapes, SeriesShapes
+from apiece.estimators._units import Units
 from apiece.records import Moments
 
 ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
 PRIOR_POINTS: Final = 20.0  # how many points the prior of S is worth
-LARGEST_DF: Final = 1e6
 _CYCLES: Final = 40
 _LEAP: Final = 16.0  # longest extrapolation, in steps
 _TOLERANCE: Final = 3e-4
@@ -111,8 +111,8 @@ class Population:
         Factors $f$ on it, shape ``(f,)``.
     masses
         Share of each shape and size, shape ``(c,)``.
-    df, log_unit
-        Degrees of freedom of the units, and the log of their typical square.
+    units
+        The population of the points' units.
     trust
         Factor on the prior's curves; 1 takes them as they are.
     """
@@ -120,8 +120,7 @@ class Population:
     s: FloatArray
     sizes: FloatArray
     masses: FloatArray
-    df: float
-    log_unit: float
+    units: Units
     trust: float = 1.0
 
     def posterior(self, sums: Sums, log_scale: FloatArray) -> Posterior:
@@ -141,48 +140,42 @@ class Population:
             Log of those scales squared, shape ``(n,)``.
         """
         root = np.linalg.cholesky(self.s)
-        d, vectors = np.linalg.eigh(np.einsum("ap,nbac,cq->nbpq", root, sums.xtx, root))
-        lift = np.einsum("ap,nbpq->nbaq", root, vectors)
-        z = np.einsum("nbaq,nba->nbq", lift, sums.xty)
+        d, vectors = np.linalg.eigh(root.T @ sums.xtx @ root)
+        lift = root @ vectors
+        z = (sums.xty[:, :, None, :] @ lift)[:, :, 0]
         grown = self.sizes[:, None] * np.maximum(d, 0.0)[:, :, None, :]
         gain = self.sizes[:, None] / (1 + grown)
         n, p, c = len(sums.total), len(self.s), len(self.masses)
-        mean = np.einsum("nbaq,nbfq,nbq->nbfa", lift, gain, z).reshape(n, c, p)
-        cov = np.einsum("nbaq,nbfq,nbeq->nbfae", lift, gain, lift).reshape(n, c, p, p)
-        explained = np.einsum("nbfq,nbq->nbf", gain, z**2)
+        across = lift.swapaxes(-1, -2)
+        mean = ((gain * z[:, :, None, :]) @ across).reshape(n, c, p)
+        cov = (lift[:, :, None] * gain[..., None, :]) @ across[:, :, None]
+        cov = cov.reshape(n, c, p, p)
+        explained = (gain @ (z**2)[..., None])[..., 0]
         yty = sums.yty[:, :, None]
         q = np.maximum(yty - explained, 1e-12 * yty).reshape(n, c)
         log_det = np.log1p(grown).sum(axis=-1).reshape(n, c)
 
-        base, total = self.unit(log_scale)[:, None], sums.total[:, None]
-        log_p = -0.5 * log_det - 0.5 * (self.df + total) * np.log(self.df * base + q)
-        log_p = log_p + np.log(self.masses)
+        dfs = self.units.dfs(sums.total)[:, None]
+        length = dfs * self.units.squared(q, sums.total, log_scale)
+        log_p = np.log(self.masses) - 0.5 * log_det - 0.5 * dfs * np.log(length)
         weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
         return Posterior(mean, cov, q, weight / weight.sum(axis=1, keepdims=True))
-
-    def unit(self, log_scale: FloatArray) -> FloatArray:
-        """Return the typical squared unit in each point's own scale, shape ``(n,)``."""
-        return np.exp(np.clip(self.log_unit - log_scale, -600.0, 600.0))
-
-    def squared_unit(self, post: Posterior, total: FloatArray, log_scale: FloatArray) -> FloatArray:
-        """Estimate each point's squared unit from the population and its own, ``(n, c)``."""
-        base = self.unit(log_scale)[:, None]
-        return np.asarray((self.df * base + post.q) / (self.df + total[:, None]))
 
 
 def first(shapes: SeriesShapes | PowerShapes, log_unit: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
-    return Population(0.1 * shapes.prior, shapes.sizes, shapes.masses, 1.0, log_unit)
+    return Population(0.1 * shapes.prior, shapes.sizes, shapes.masses, Units(1.0, log_unit))
 
 
 def learn(
     sums: Sums,
     shapes: SeriesShapes | PowerShapes,
     log_scale: FloatArray,
-    *,
     n_effective: float,
+    *,
     start: Population | None = None,
     centre: FloatArray | None = None,
+    prior: FloatArray | None = None,
 ) -> Population:
     """Maximise the penalised marginal likelihood over the population.
 
@@ -200,10 +193,13 @@ def learn(
         Where to begin.
     centre
         Coefficients of the prior's curves, shape ``(n, p)``, around which to learn.
+    prior
+        Shape of the covariance before data; by default that of the family for estimates.
     """
+    before = shapes.prior if prior is None else prior
 
     def improved(now: Population) -> Population:
-        return _improved(now, sums, shapes, log_scale, n_effective, centre)
+        return _improved(now, sums, shapes, before, log_scale, n_effective, centre)
 
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
@@ -223,6 +219,7 @@ def _improved(
     now: Population,
     sums: Sums,
     shapes: SeriesShapes | PowerShapes,
+    before: FloatArray,
     log_scale: FloatArray,
     n_effective: float,
     centre: FloatArray | None,
@@ -233,15 +230,14 @@ def _improved(
         now = _with_trust(now, sums, centre, log_scale)
         data = sums.around(now.trust * centre)
     post = now.posterior(data, log_scale)
-    q = (post.weight * post.q).sum(axis=1)
-    df, log_unit = spread_of_units(q, data.total, log_scale)
-    now = replace(now, df=df, log_unit=log_unit)
+    now = replace(now, units=Units.of((post.weight * post.q).sum(axis=1), data.total, log_scale))
     weight = post.weight / np.tile(now.sizes, shapes.n_shapes)
-    inverse = weight / now.squared_unit(post, data.total, log_scale)
-    moments = np.einsum("nc,ncp,ncq->pq", inverse, post.mean, post.mean)
-    moments = (moments + np.einsum("nc,ncpq->pq", weight, post.cov)) / len(data.total)
+    inverse = weight / now.units.squared(post.q, data.total, log_scale)
+    flat = post.mean.reshape(-1, len(now.s))
+    moments = (inverse.reshape(-1, 1) * flat).T @ flat + np.tensordot(weight, post.cov, 2)
+    moments /= len(data.total)
     # The prior has a say in the shape of S, not in its size.
-    prior = shapes.prior * (np.trace(moments) / np.trace(shapes.prior))
+    prior = before * (np.trace(moments) / np.trace(before))
     s = (n_effective * moments + PRIOR_POINTS * prior) / (n_effective + PRIOR_POINTS)
     s *= np.clip(np.trace(s), *_SIGNAL) / np.trace(s)
     masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * shapes.masses
@@ -283,7 +279,7 @@ def _with_trust(
     \sum m^\top X^\top V^{-1} X m / s^2$, kept in [0, 1.5].
     """
     post = now.posterior(sums.around(now.trust * centre), log_scale)
-    inverse = post.weight / now.squared_unit(post, sums.total, log_scale)
+    inverse = post.weight / now.units.squared(post.q, sums.total, log_scale)
     sizes = len(now.sizes)
     curve, xty = (
         np.repeat(part, sizes, axis=1)
@@ -295,45 +291,6 @@ def _with_trust(
     bottom = float((inverse * told).sum())
     trust = float((inverse * seen).sum()) / bottom if bottom > 0 else 1.0
     return replace(now, trust=float(np.clip(trust, 0.0, 1.5)))
-
-
-def spread_of_units(q: FloatArray, total: FloatArray, log_scale: FloatArray) -> tuple[float, float]:
-    r"""Fit the scaled inverse chi-square of the squared units to mean squares ``q / total``.
-
-    $\log(q/m)$ has mean $\log s_0^2 + \mathrm{digamma}(m/2) - \log(m/2) - \ldots$ and variance
-    $\mathrm{trigamma}(m/2) + \mathrm{trigamma}(\nu/2)$: two equations for $s_0^2$ and $\nu$.
-
-    Returns
-    -------
-    tuple[float, float]
-        Degrees of freedom $\nu$ and $\log s_0^2$.
-    """
-    from scipy.special import digamma, polygamma
-
-    half = total / 2
-    e = np.log(q / total) + log_scale - digamma(half) + np.log(half)
-    middle = float(e.mean())
-    if len(e) < 3:
-        return 1.0, middle
-    excess = float(((e - middle) ** 2).sum() / (len(e) - 1) - polygamma(1, half).mean())
-    if excess <= 2 / LARGEST_DF:
-        return LARGEST_DF, middle
-    df = 2 * _inverse_trigamma(excess)
-    return max(df, 0.1), middle + float(digamma(df / 2)) - float(np.log(df / 2))
-
-
-def _inverse_trigamma(y: float) -> float:
-    """Solve ``trigamma(x) = y`` by Newton's method on the reciprocal, which is nearly linear."""
-    from scipy.special import polygamma
-
-    x = 0.5 + 1 / y
-    for _ in range(50):
-        value = float(polygamma(1, x))
-        step = value * (1 - value / y) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-10 * x:
-            break
-    return x
 
 
 def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
@@ -372,7 +329,7 @@ def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
     return beta
 
 
-def information(task: IntArray, z2: FloatArray) -> float:
+def information(task: IntArray, row: IntArray, z2: FloatArray) -> float:
     r"""Measure how many independent normal contributions one contribution is worth, at most 1.
 
     The mean of $c$ squared independent normal residuals has variance $2/c$ around 1. If the mean
@@ -380,11 +337,15 @@ def information(task: IntArray, z2: FloatArray) -> float:
 
     Parameters
     ----------
-    task
-        Task of each contribution.
+    task, row
+        Task and point of each contribution.
     z2
-        Squared residual of each, in units in which it is 1 on average.
+        Squared residual of each; they are divided by the mean of their point.
     """
+    mean = np.bincount(row, z2) / np.maximum(np.bincount(row), 1)
+    z2 = np.divide(z2, mean[row], out=np.zeros_like(z2), where=mean[row] > 0)
+    if not z2.any():
+        return 1.0
     _, place = np.unique(task, return_inverse=True)
     count = np.bincount(place).astype(np.float64)
     square = np.bincount(place, z2) / count

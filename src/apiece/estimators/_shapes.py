@@ -11,6 +11,7 @@ like the paper's power laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
@@ -21,7 +22,8 @@ from apiece.laws import Family, Laws, Power, Series
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
 _GRID: Final = np.linspace(0.0, 3.0, 25)
-_RIDGE: Final = 0.01  # variance of each term beyond that of power laws
+_RIDGE: Final = 0.01  # variance of each term beyond that of power laws, for estimates
+_WIDE_RIDGE: Final = 0.2  # and for intervals
 
 
 class Shapes(Protocol):
@@ -40,6 +42,11 @@ class Shapes(Protocol):
     @property
     def prior(self) -> FloatArray:
         """Covariance of ``u`` before data, up to its scale, shape ``(p, p)``."""
+        ...
+
+    @property
+    def wide_prior(self) -> FloatArray:
+        """The same for intervals, with room for curves that are not like power laws."""
         ...
 
     @property
@@ -79,6 +86,16 @@ class SeriesShapes:
 
     @property
     def prior(self) -> FloatArray:
+        """Second moments of power laws, and little beside them."""
+        return self._power_laws + _RIDGE * np.eye(len(self.family.terms))
+
+    @property
+    def wide_prior(self) -> FloatArray:
+        """Second moments of power laws, and room for any term."""
+        return self._power_laws + _WIDE_RIDGE * np.eye(len(self.family.terms))
+
+    @cached_property
+    def _power_laws(self) -> FloatArray:
         r"""Second moments of power laws written in the terms.
 
         Each $x^{-\alpha}$ is brought to the terms by least squares over a decade of sizes, and
@@ -90,8 +107,7 @@ class SeriesShapes:
         curves = x[:, None] ** -(DECAY + SPREAD * nodes)
         weight = (x**2.5)[:, None]
         u = np.linalg.solve(terms.T @ (weight * terms), terms.T @ (weight * curves))
-        moments = (u * weights / weights.sum()) @ u.T
-        return np.asarray(moments + _RIDGE * np.eye(len(self.family.terms)))
+        return np.asarray((u * weights / weights.sum()) @ u.T)
 
     def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
         """Evaluate the terms."""
@@ -122,6 +138,11 @@ class PowerShapes:
     def prior(self) -> FloatArray:
         """One."""
         return np.ones((1, 1))
+
+    @property
+    def wide_prior(self) -> FloatArray:
+        """One: height is all there is."""
+        return self.prior
 
     def alpha(self, centre: FloatArray | None, n: int) -> FloatArray:
         """Return the decays, shape ``(n, n_shapes)``; ``centre`` moves each point's grid."""

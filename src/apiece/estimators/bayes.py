@@ -33,6 +33,7 @@ from apiece.estimators._common import (
 )
 from apiece.estimators._families import FamilyLike, chosen_family, curve_at, described
 from apiece.estimators._population import (
+    ASSUMED_DECAY,
     Population,
     Sums,
     first,
@@ -40,7 +41,8 @@ from apiece.estimators._population import (
     learn,
     noise_decay,
 )
-from apiece.estimators._shapes import PowerShapes, centres, shapes_of
+from apiece.estimators._shapes import PowerShapes, SeriesShapes, centres, shapes_of
+from apiece.estimators._units import Units, worth_of_squares
 from apiece.estimators.amortized import Amortized
 from apiece.laws import Family, FitStatus, Laws, Series
 from apiece.laws.sizes import middle
@@ -50,6 +52,15 @@ from apiece.records import Contributions, Moments, Table
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
 _SHARING: Final = 10.0  # points to a training set, beyond which features are left out
 _GUESS: Final = 0.3  # information of a contribution, before residuals tell
+
+
+class _Learned(NamedTuple):
+    """What all points together told."""
+
+    population: Population  # for estimates
+    cautious: Population  # for intervals, with units that know of heavy tails
+    beta: float
+    information: float
 
 
 class _Prior(NamedTuple):
@@ -124,14 +135,12 @@ class Bayes:
         k_ref = middle(contributions.k_range)
         shapes = shapes_of(family)
         prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))
-        population, beta, worth = self._learn(contributions, shapes, prior, k_ref)
+        learned = self._learn(contributions, shapes, prior, k_ref)
 
         parts, flags = [], []
         for rows, moments in contributions.blocks(self.block):
             exponent = exponents(moments)
-            parts.append(
-                _posterior(moments, exponent, population, beta, family, k_ref, prior.take(rows))
-            )
+            parts.append(_posterior(moments, exponent, learned, family, k_ref, prior.take(rows)))
             flags.append((all_zero(moments), (moments.n > 0).sum(axis=1) < 2))
         params, cov, unit = (np.concatenate([part[j] for part in parts]) for j in range(3))
         is_zero, one_size = (np.concatenate([flag[j] for flag in flags]) for j in range(2))
@@ -154,9 +163,9 @@ class Bayes:
             family=family,
             params=params,
             cov=cov,
-            df=np.where(too_few, np.nan, population.df + total),
-            sigma=unit * k_ref ** (beta / 2),
-            beta=np.where(too_few, np.nan, beta),
+            df=np.where(too_few, np.nan, learned.cautious.units.dfs(total.astype(np.float64))),
+            sigma=unit * k_ref ** (learned.beta / 2),
+            beta=np.where(too_few, np.nan, learned.beta),
             r2=nans,
             r2_variance=nans.copy(),
             n_samples=total,
@@ -164,7 +173,7 @@ class Bayes:
             ids=contributions.ids,
             k_range=contributions.k_range,
             attrs=attributes(contributions, "bayes", settings),
-            diagnostics={"population": _told(population, beta, worth)},
+            diagnostics={"population": _told(learned)},
         )
 
     def _check_prior(self, contributions: Table) -> None:
@@ -175,10 +184,8 @@ class Bayes:
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(
-        self, contributions: Table, shapes: Any, prior: _Prior, k_ref: float
-    ) -> tuple[Population, float, float]:
-        """Learn the population from some of the points; return it, beta and the information."""
+    def _learn(self, contributions: Table, shapes: Any, prior: _Prior, k_ref: float) -> _Learned:
+        """Learn from some of the points: twice, since residuals of a first fit are needed."""
         few = some_points(contributions, _LEARNERS)
         sample = contributions.of(few)
         raw = sample.moments()
@@ -187,7 +194,8 @@ class Bayes:
             sample = contributions.of(few)
             raw = sample.moments()
         if not len(few):
-            return first(shapes), 2.0, 1.0
+            unseen = first(shapes)
+            return _Learned(unseen, unseen, ASSUMED_DECAY, 1.0)
         exponent = exponents(raw)
         scaled, log_scale = rescaled(raw, exponent), 2 * np.log(2.0) * exponent
         own = _in_units(prior.take(few), exponent)
@@ -195,37 +203,42 @@ class Bayes:
         sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
-        def learned(worth: float, start: Population | None) -> Population:
+        def learned(worth: float, start: Population | None, before: FloatArray) -> Population:
+            many_worth = worth * many
             return learn(
-                sums, shapes, log_scale, n_effective=worth * many, start=start, centre=own.u
+                sums, shapes, log_scale, many_worth, start=start, centre=own.u, prior=before
             )
 
-        population = learned(_GUESS, None)
-        params, _, _ = _posterior(
-            raw, exponent, population, beta, chosen_family(self.family), k_ref, prior.take(few)
-        )
-        worth = self._information(sample, params, exponent, beta, k_ref)
-        return learned(worth, population), beta, worth
+        start = learned(_GUESS, None, shapes.prior)
+        rough = _Learned(start, start, beta, _GUESS)
+        family = chosen_family(self.family)
+        params = _posterior(raw, exponent, rough, family, k_ref, prior.take(few))[0]
+        z2 = self._squares(sample, params, exponent, beta, k_ref)
+        worth = information(sample.task, sample.point, z2)
+        population = learned(worth, start, shapes.prior)
+        cautious = learned(worth, population, shapes.wide_prior)
+        around = sums if own.u is None else sums.around(cautious.trust * own.u)
+        post = cautious.posterior(around, log_scale)
+        q = (post.weight * post.q).sum(axis=1)
+        units = Units.of(q, sums.total, log_scale, worth_of_squares(sample.point, z2))
+        return _Learned(population, replace(cautious, units=units), beta, worth)
 
-    def _information(
+    def _squares(
         self,
         sample: Contributions,
         params: FloatArray,
         exponent: AnyArray,
         beta: float,
         k_ref: float,
-    ) -> float:
-        """Measure the information of a contribution from the residuals of a first fit."""
+    ) -> FloatArray:
+        """Return the squared residual of each contribution, brought to ``k_ref``."""
         row, k = sample.point, sample.k
         told = np.empty(len(row))
         for start in range(0, len(row), self.block):  # one size for each law: bounded memory
             part = slice(start, start + self.block)
             told[part] = curve_at(chosen_family(self.family), params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
-        z2 = ((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta
-        mean = np.bincount(row, z2) / np.bincount(row)
-        z2 = np.divide(z2, mean[row], out=np.zeros_like(z2), where=mean[row] > 0)
-        return information(sample.task, z2) if z2.any() else 1.0
+        return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
 
 
 def _told_by_features(
@@ -263,8 +276,7 @@ def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:
 def _posterior(
     raw: Moments,
     exponent: AnyArray,
-    population: Population,
-    beta: float,
+    learned: _Learned,
     family: Family,
     k_ref: float,
     prior: _Prior,
@@ -272,23 +284,12 @@ def _posterior(
     """Return parameters, covariances in local coordinates and units of a block of points."""
     shapes = shapes_of(family)
     moments = rescaled(raw, exponent)
-    log_scale = 2 * np.log(2.0) * exponent
     own = _in_units(prior, exponent)
-    sums = Sums.of(moments, shapes, k_ref, beta, own.alpha)
-    shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
-    post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
-    squared = population.squared_unit(post, sums.total, log_scale)
-    unit = np.ldexp(np.sqrt((post.weight * squared).sum(axis=1)), exponent)
-    mean = post.mean + shift[:, None, :]
-    cov = squared[..., None, None] * post.cov
-    if isinstance(shapes, PowerShapes):
-        alpha = shapes.alpha(own.alpha, len(raw))
-        mean = np.concatenate([mean, alpha[..., None]], axis=-1)
-        cov = np.pad(cov, [(0, 0), (0, 0), (0, 1), (0, 1)])
-    local = np.einsum("nc,ncp->np", post.weight, mean)
-    away = mean - local[:, None, :]
-    spread = np.einsum("nc,ncpq->npq", post.weight, cov)
-    spread += np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
+    sums = Sums.of(moments, shapes, k_ref, learned.beta, own.alpha)
+    log_scale = 2 * np.log(2.0) * exponent
+    local, _, _ = _told_by(learned.population, sums, log_scale, own, shapes)
+    _, spread, unit = _told_by(learned.cautious, sums, log_scale, own, shapes)
+    unit = np.ldexp(unit, exponent)
 
     scale = np.ldexp(1.0, exponent)[:, None]
     if isinstance(family, Series):
@@ -302,14 +303,40 @@ def _posterior(
     return params, cov, unit
 
 
-def _told(population: Population, beta: float, worth: float) -> dict[str, Any]:
-    """Describe a population for people and files."""
+def _told_by(
+    population: Population,
+    sums: Sums,
+    log_scale: FloatArray,
+    own: _Prior,
+    shapes: SeriesShapes | PowerShapes,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return means and covariances over shapes and sizes, and units, in the points' own scales."""
+    shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
+    post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
+    squared = population.units.squared(post.q, sums.total, log_scale)
+    mean = post.mean + shift[:, None, :]
+    cov = squared[..., None, None] * post.cov
+    if isinstance(shapes, PowerShapes):
+        alpha = shapes.alpha(own.alpha, len(mean))
+        mean = np.concatenate([mean, alpha[..., None]], axis=-1)
+        cov = np.pad(cov, [(0, 0), (0, 0), (0, 1), (0, 1)])
+    local = np.einsum("nc,ncp->np", post.weight, mean)
+    away = mean - local[:, None, :]
+    spread = np.einsum("nc,ncpq->npq", post.weight, cov)
+    spread += np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
+    return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
+
+
+def _told(learned: _Learned) -> dict[str, Any]:
+    """Describe what was learned for people and files."""
+    population, units = learned.population, learned.cautious.units
     return {
         "covariance": population.s,
         "masses": population.masses,
-        "df": population.df,
-        "unit": float(np.exp(np.clip(population.log_unit / 2, -700, 700))),
-        "beta": beta,
-        "information": worth,
+        "df": units.df,
+        "unit": float(np.exp(np.clip(units.log_unit / 2, -700, 700))),
+        "worth_of_squares": units.worth,
+        "beta": learned.beta,
+        "information": learned.information,
         "trust": population.trust,
     }

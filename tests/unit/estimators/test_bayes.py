@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,9 +14,9 @@ from apiece.estimators._population import (
     Sums,
     information,
     noise_decay,
-    spread_of_units,
 )
 from apiece.estimators._shapes import SeriesShapes
+from apiece.estimators._units import Units, spread_of_units, worth_of_squares
 from apiece.laws import FitStatus, Laws, Series
 from apiece.records import Contributions
 
@@ -32,7 +34,7 @@ def test_the_posterior_is_that_of_a_normal_prior_and_normal_noise():
     shapes = SeriesShapes(Series())
     sizes = shapes.sizes
     sums = Sums.of(table.moments(), shapes, k_ref, beta)
-    post = Population(s, sizes, np.ones(5) / 5, 3.0, 0.0).posterior(sums, np.zeros(1))
+    post = Population(s, sizes, np.ones(5) / 5, Units(3.0, 0.0)).posterior(sums, np.zeros(1))
     # The same from the covariance of the contributions: E[u | y] = S B' V^-1 y.
     basis = shapes.basis(k[None, :] / k_ref, 0, None)[0]
     for j, size in enumerate(sizes):
@@ -73,11 +75,39 @@ def test_shared_noise_is_worth_less_than_independent_noise():
     task = np.repeat(np.arange(2000), 50)
     own = rng.standard_normal(task.size) ** 2
     common = np.repeat(rng.standard_normal(2000), 50) ** 2
-    assert information(task, own) > 0.7
+    point = np.tile(np.arange(50), 2000)
+    assert information(task, point, own) > 0.7
     # One factor common to 50 points: each contribution is worth a fiftieth.
-    assert_allclose(information(task, common), 1 / 50, rtol=0.3)
+    assert_allclose(information(task, point, common), 1 / 50, rtol=0.3)
     # Taken for tasks of their own, the 2,000 distinct squares have a variance of about 2 again.
-    assert information(np.arange(task.size), common) > 0.5
+    assert information(np.arange(task.size), point, common) > 0.5
+
+
+def test_a_square_of_heavy_tailed_noise_tells_less_of_its_point():
+    rng = np.random.default_rng(3)
+    n, m = 4000, 10
+    point, unit = np.repeat(np.arange(n), m), 10.0 ** rng.uniform(-3, 3, (n, 1))
+    normal = (unit * rng.standard_normal((n, m))) ** 2
+    # Scales learned from ten residuals pass for tails, a little.
+    assert worth_of_squares(point, normal.ravel()) > 0.65
+    # One contribution in twenty is five times as noisy: kurtosis 3 (0.95 + 0.05 * 625) /
+    # (0.95 + 0.05 * 25)^2 = 20, so a square is worth a tenth of a normal one.
+    scale = np.where(rng.random((n, m)) < 0.05, 5.0, 1.0)
+    worth = worth_of_squares(point, (scale**2 * normal).ravel())
+    assert_allclose(worth, 2 / 19, rtol=0.4)
+
+
+def test_intervals_cover_where_noise_has_heavy_tails(truth):
+    # Without allowing for tails, ten contributions a point cover 0.78 here.
+    rng = np.random.default_rng(4)
+    table = synthetic.sample(truth, samples=10, random_state=5, shared=False)
+    scale = np.where(rng.random(len(table)) < 0.05, 5.0, 0.9)
+    curve = truth.mean(np.arange(1, 1001))[table.point, table.k - 1]
+    heavy = replace(table, delta=curve + scale * (table.delta - curve))
+    low, high = Bayes().fit(heavy).interval([200, 500, 1000])
+    psi = truth.mean([200, 500, 1000])
+    # Three sizes of 300 points: a standard error of about 0.015.
+    assert 0.85 < ((low <= psi) & (psi <= high)).mean() < 0.97
 
 
 def test_points_borrow_strength_from_each_other(truth):
