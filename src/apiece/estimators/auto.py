@@ -49,7 +49,8 @@ class Auto:
             return replace(laws, attrs=laws.attrs | {"chosen_by": f"auto: {error}"})
         laws = self.candidates[outcome.best].fit(contributions)
         status = laws.status.copy()
-        status[outcome.undescribed & np.asarray(status == FitStatus.OK)] = FitStatus.UNDESCRIBED
+        is_open = np.isin(status, (FitStatus.OK, FitStatus.AT_BOUND))
+        status[outcome.undescribed & is_open] = FitStatus.UNDESCRIBED
         return replace(
             laws,
             status=status,

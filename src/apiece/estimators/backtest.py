@@ -151,7 +151,10 @@ def backtest(
         surprise = np.fmin(surprise, z)
     is_known = np.isfinite(surprise)
     reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
-    return Backtest(cut, scores, _pick(errors, late.task), is_known & (surprise > reach))
+    undescribed = is_known & (surprise > reach)
+    told = ~undescribed[late.point]  # what nothing describes says nothing about which is best
+    best = _pick([error[told] for error in errors], late.task[told])
+    return Backtest(cut, scores, best, undescribed)
 
 
 def _cut(contributions: Contributions, hold_out: float) -> int:

@@ -50,8 +50,9 @@ def test_intervals_cover_what_is_held_out_as_often_as_they_say():
 def test_a_point_that_no_family_describes_is_flagged_and_keeps_its_law():
     truth = synthetic.random_laws(50, random_state=4)
     table = synthetic.sample(truth, samples=100, random_state=5)
-    odd = (table.point == 7) & (table.k > 600)
-    jump = 100 * truth.sigma[7] * 600.0 ** (-truth.beta[7] / 2)
+    # Beyond the sizes fitted on; a jump among those would pass for noise of the point.
+    odd = (table.point == 7) & (table.k > 750)
+    jump = 100 * truth.sigma[7] * 750.0 ** (-truth.beta[7] / 2)
     broken = Contributions.from_arrays(
         task=table.task, k=table.k, point=table.point, delta=table.delta + jump * odd
     )
@@ -59,6 +60,7 @@ def test_a_point_that_no_family_describes_is_flagged_and_keeps_its_law():
     flagged = np.flatnonzero(laws.status == FitStatus.UNDESCRIBED)
     assert flagged.tolist() == [7]
     assert np.isfinite(laws.mean(500)[7])
+    assert laws.attrs["estimator"] == "bayes"  # the odd point has no say in what is best
 
 
 def test_no_point_is_flagged_when_all_follow_the_law():
