@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from apiece.estimators import Aggregate
 
-DEFAULT_METHOD = "likelihood"
+DEFAULT_METHOD = "bayes"
 
 
 def collect(
@@ -192,11 +192,12 @@ def fit(
     run
         A run, or a table of contributions.
     method
-        ``likelihood`` (the paper's maximum likelihood), ``bayes`` (a population of laws learned
-        from all points; right from ten contributions a point), ``log_ols`` (a line through the log
-        of the mean at each size; wants many contributions a size), ``amortized`` (a network that
-        predicts laws from features; needs ``dataset``, or ``X`` and ``y``, and torch), or ``auto``
-        (whichever method and family foretells the largest sizes best).
+        ``bayes`` (a population of laws learned from all points; right from ten contributions a
+        point; series laws unless ``family="power"``), ``likelihood`` (the paper's maximum
+        likelihood, each point alone), ``log_ols`` (a line through the log of the mean at each
+        size; wants many contributions a size), ``amortized`` (a network that predicts laws from
+        features; needs ``dataset``, or ``X`` and ``y``, and torch), or ``auto`` (whichever method
+        and family foretells the largest sizes best).
     dataset
         The dataset of the run, for methods that learn from features.
     memory

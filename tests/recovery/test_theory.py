@@ -87,7 +87,7 @@ def test_fitted_laws_of_least_squares_find_alpha_two_and_the_predicted_c(regress
         random_state=0,
         progress=False,
     )
-    laws = apiece.fit(run)
+    laws = apiece.fit(run, family="power")
     expected = theory(regression, fit_intercept=False).iloc[N_POOL:]
     calm = np.abs(expected["residual"].to_numpy()) < 0.1
     assert calm.sum() == 12

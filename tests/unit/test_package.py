@@ -47,3 +47,15 @@ def test_the_oldest_versions_tested_are_the_oldest_allowed():
     oldest = dict(re.findall(r"^([\w-]+)==([\d.]+)", (root / "tests/oldest.txt").read_text(), re.M))
     for name, least in (line.split(">=") for line in allowed):
         assert oldest[name].startswith(least), name
+
+
+def test_python_and_command_line_fit_by_the_same_method_unless_told():
+    from apiece import api, synthetic
+    from apiece.cli import cli
+    from apiece.estimators import fit
+
+    for command in ("fit", "serve"):
+        (method,) = (option for option in cli.commands[command].params if option.name == "method")
+        assert method.default == api.DEFAULT_METHOD
+    table = synthetic.sample(synthetic.random_laws(5), samples=20)
+    assert fit(table).attrs["estimator"] == api.fit(table).attrs["estimator"] == api.DEFAULT_METHOD

@@ -44,7 +44,8 @@ LEVEL = click.option(
 _FIT_EXAMPLES = """
 \b
 Examples:
-  apiece fit runs/reviews --method likelihood
+  apiece fit runs/reviews
+  apiece fit runs/reviews --family power
   apiece fit runs/reviews --method amortized --data reviews.csv --target label --text review
 
 \b
@@ -57,9 +58,9 @@ the same options.
 @RUN
 @click.option(
     "--method",
-    default="likelihood",
+    default="bayes",
     show_default=True,
-    help="likelihood, bayes, log_ols, amortized, or auto (chosen by a backtest).",
+    help="bayes, likelihood, log_ols, amortized, or auto (chosen by a backtest).",
 )
 @click.option(
     "--family",

@@ -77,7 +77,12 @@ def report(
     help="Port on 127.0.0.1; 0 for any free one.",
 )
 @click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
-@click.option("--method", default="likelihood", show_default=True, help="likelihood or log_ols.")
+@click.option(
+    "--method",
+    default="bayes",
+    show_default=True,
+    help="bayes, likelihood, log_ols, or auto (chosen by a backtest).",
+)
 @DATA
 @IDS
 @TITLE

@@ -43,7 +43,7 @@ STREAMING: Final = ("bayes", "likelihood", "log_ols")  # what needs no table in 
 
 def fit(
     contributions: Table,
-    method: str = "likelihood",
+    method: str = "bayes",
     *,
     on_failure: Literal["mark", "raise"] = "mark",
     backtest: bool = False,
@@ -64,7 +64,7 @@ def fit(
         Whether to add what `laws.backtest()` tells: how well this estimator, and the candidates of
         ``auto``, foretell the largest sizes from the others.
     **settings
-        Settings of the estimator, such as ``family="series"`` for ``likelihood``; for methods that
+        Settings of the estimator, such as ``family="power"`` for ``bayes``; for methods that
         learn from features also ``X``, ``y`` and ``more``, see `Amortized.fit`.
 
     Examples

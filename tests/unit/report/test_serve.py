@@ -63,7 +63,7 @@ def test_page_progress_and_data_are_there(server, run):
     assert news["version"] == 1
     assert news["stored"] == news["planned"] == len(apiece.open(run).contributions())
     description, arrays = unpack(ask(server, "/data")[1])
-    assert len(description["ids"]) == len(arrays["param_c"]) == 60
+    assert len(description["ids"]) == len(arrays["param_a2"]) == 60
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "", "[::1]"])
