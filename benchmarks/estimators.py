@@ -6,11 +6,13 @@
     python benchmarks/estimators.py scale                       # 100,000 points: time and memory
     python benchmarks/estimators.py collect --data DIR --runs DIR [--only higgs]
     python benchmarks/estimators.py accuracy --runs DIR         # against Monte Carlo truth
+    python benchmarks/estimators.py features --runs DIR --data DIR      # what features add
     python benchmarks/estimators.py extrapolation --runs DIR    # beyond the fitted sizes
 
-``collect`` values 500 points of each dataset with logistic regression: runs of 5,000 shared
-training sets of 100 to 1,000 points, and some of 2,500 and 5,000. It resumes where it was stopped.
-DIR of ``--data`` holds adult.npz, higgs.npz, imdb.npz and magic.npz, each with X and y.
+``collect`` values 500 points of each dataset (200 of CIFAR-10) with logistic regression: runs of
+5,000 shared training sets of 100 to 1,000 points, and some of 2,500 and 5,000. It resumes where it
+was stopped. DIR of ``--data`` holds adult.npz, cifar10.npz, higgs.npz, imdb.npz and magic.npz, each
+with X and y.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ import numpy as np
 
 import apiece
 from apiece import synthetic, valuation
-from apiece.estimators import Auto, Bayes, Likelihood
+from apiece.estimators import Amortized, Auto, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.records import Contributions
 
-DATASETS = ("magic", "higgs", "imdb", "adult")
+DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")
 METRICS = ("log_loss", "softmax_of_proba")
-N_POOL, N_VALIDATION, N_POINTS = 10_000, 1_000, 500
+N_POOL, N_VALIDATION, N_POINTS = 10_000, 1_000, {"cifar10": 200}
 FAR = {2500: 200, 5000: 120}  # sizes beyond the fitted ones, and training sets there
 INSIDE = (100, 1000)
 
@@ -55,7 +57,7 @@ def collect(options: argparse.Namespace) -> None:
             if options.only not in f"{name}-{metric}":
                 continue
             data = dataset(name, options.data)
-            common: dict[str, Any] = {"points": range(N_POINTS), "metric": metric}
+            common: dict[str, Any] = {"points": range(N_POINTS.get(name, 500)), "metric": metric}
             to = options.runs / f"{name}-{metric}"
             apiece.collect(data, sizes=INSIDE, samples=5000, random_state=0, to=to, **common)
             for k, samples in FAR.items():
@@ -115,13 +117,14 @@ def r2(told: np.ndarray, truth: np.ndarray) -> float:
 # Accuracy --------------------------------------------------------------------------------------
 
 
-def runs_in(folder: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def runs_in(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for name in DATASETS:
         for metric in METRICS:
-            if (folder / f"{name}-{metric}" / "manifest.json").exists():
-                delta, k = matrix(folder / f"{name}-{metric}")
-                if delta.shape[1] >= 1000:
-                    yield f"{name}-{metric}", delta, k
+            folder = options.runs / f"{name}-{metric}"
+            if options.only in folder.name and (folder / "manifest.json").exists():
+                delta, k = matrix(folder)
+                if delta.shape[1] >= 400:
+                    yield folder.name, delta, k
 
 
 def accuracy(options: argparse.Namespace) -> None:
@@ -129,87 +132,115 @@ def accuracy(options: argparse.Namespace) -> None:
     methods = {
         "likelihood": Likelihood(),
         "bayes power": Bayes("power"),
-        "bayes series": Bayes("series"),
+        "bayes": Bayes(),
     }
-    print(
-        "| data | tasks of truth | design | samples | Monte Carlo | " + " | ".join(methods), end=""
-    )
-    print(" | Spearman: MC, bayes series | R²: MC, bayes series | worst draw | 90 % cover |")
-    print("|" + " --- |" * (9 + len(methods)))
-    for name, delta, k in runs_in(options.runs):
+    head = ["data", "design", "samples", "Monte Carlo", *methods, "worst draw"]
+    head += ["Spearman", "R²", "90 % cover: power", "series"]
+    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    for name, delta, k in runs_in(options):
+        print(f"<!-- {name}: truth from {delta.shape[1]:,} training sets, {len(delta)} points -->")
         for design in ("one D per point", "shared"):
-            for samples in (10, 50):
+            for samples in options.samples:
                 rows: dict[str, list[float]] = {}
                 for table, truth in drawn(delta, k, design, samples, options.draws):
-                    plain = np.bincount(table.point, table.delta) / samples
-                    told = {"Monte Carlo": plain}
+                    error = np.nanstd(delta, axis=1) / np.sqrt(np.isfinite(delta).sum(axis=1))
+                    told = {"Monte Carlo": np.bincount(table.point, table.delta) / samples}
                     for word, estimator in methods.items():
                         found = valuation.value(estimator.fit(table), sizes=INSIDE)
                         told[word] = found["value"].to_numpy()
-                    inside = (found["low"] <= truth) & (truth <= found["high"])
+                        cover = covered(found, truth, error)
+                        rows.setdefault(f"cover {word}", []).append(cover)
                     for word, values in told.items():
                         rows.setdefault(word, []).append(float(np.corrcoef(values, truth)[0, 1]))
-                    for word in ("Monte Carlo", "bayes series"):
-                        rows.setdefault(f"s {word}", []).append(spearman(told[word], truth))
-                        rows.setdefault(f"r {word}", []).append(r2(told[word], truth))
-                    rows.setdefault("cover", []).append(float(inside.mean()))
+                        rows.setdefault(f"s {word}", []).append(spearman(values, truth))
+                        rows.setdefault(f"r {word}", []).append(r2(values, truth))
                 mean = {word: float(np.mean(values)) for word, values in rows.items()}
-                worst = np.subtract(rows["bayes series"], rows["Monte Carlo"]).min()
-                cells = [
-                    f"{mean[word]:.3f} ± {np.std(rows[word]):.3f}"
-                    for word in ("Monte Carlo", *methods)
+                cells = [f"{mean[word]:.3f} ± {np.std(rows[word]):.3f}" for word in told]
+                worst = np.subtract(rows["bayes"], rows["Monte Carlo"]).min()
+                cells.append(f"{worst:+.3f}")
+                for letter in "sr":
+                    pair = [mean[f"{letter} {word}"] for word in ("Monte Carlo", "bayes")]
+                    cells.append(" → ".join(f"{cell:.2f}" for cell in pair))
+                cells += [f"{mean[f'cover {word}']:.2f}" for word in ("bayes power", "bayes")]
+                print(f"| {name} | {design} | {samples} | {' | '.join(cells)} |", flush=True)
+
+
+def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
+    """Share of true values inside 90 % intervals, which are widened by the truth's own error."""
+    stderr = found["stderr"].to_numpy()
+    reach = (found["high"] - found["low"]).to_numpy() / (2 * stderr)
+    away = np.abs(found["value"].to_numpy() - truth)
+    return float((away <= reach * np.hypot(stderr, error)).mean())
+
+
+def features(options: argparse.Namespace) -> None:
+    """The same with features, one D per point: the network alone, and as the prior of bayes."""
+    print("| data | samples | Monte Carlo | bayes | network alone | bayes with features | 90 % |")
+    print("|" + " --- |" * 7)
+    for name, delta, k in runs_in(options):
+        data = dataset(name.partition("-")[0], options.data)
+        n = len(delta)
+        X, y = data.features(np.arange(3000)), data.labels()[:3000]
+        for samples in options.samples:
+            rows = []
+            for table, truth in drawn(delta, k, "one D per point", samples, options.draws):
+                plain = np.bincount(table.point, table.delta) / samples
+                network = Amortized(family="series", kind="classification")
+                # Each point's law by the member that never saw the point.
+                prior = network.out_of_fold(table, X[:n], y[:n], more=(X[n:], y[n:]))
+                found = [
+                    valuation.value(laws, sizes=INSIDE)
+                    for laws in (Bayes().fit(table), prior, Bayes(prior=prior).fit(table))
                 ]
-                pairs = [
-                    f"{mean[f'{letter} Monte Carlo']:.3f}, {mean[f'{letter} bayes series']:.3f}"
-                    for letter in "sr"
-                ]
-                print(
-                    f"| {name} | {delta.shape[1]:,} | {design} | {samples} | "
-                    f"{' | '.join(cells + pairs)} | {worst:+.3f} | {mean['cover']:.2f} |",
-                    flush=True,
-                )
+                told = [plain, *(values["value"].to_numpy() for values in found)]
+                error = np.nanstd(delta, axis=1) / np.sqrt(np.isfinite(delta).sum(axis=1))
+                cover = covered(found[-1], truth, error)
+                rows.append([*(float(np.corrcoef(v, truth)[0, 1]) for v in told), cover])
+            cells = " | ".join(f"{cell:.3f}" for cell in np.mean(rows, axis=0))
+            print(f"| {name} | {samples} | {cells} |", flush=True)
 
 
 def extrapolation(options: argparse.Namespace) -> None:
-    """Fitted on 100..1000 with 200 samples a point, tested beyond."""
+    """Fitted on 100..1000 with 50 and 500 samples a point, tested beyond."""
     methods = {
         "likelihood power": Likelihood(),
         "likelihood series24": Likelihood("series24"),
         "bayes power": Bayes("power"),
         "bayes series24": Bayes("series24"),
-        "bayes series": Bayes("series"),
+        "bayes": Bayes(),
         "auto": Auto(),
     }
-    print("| data | samples | k | R² of truth's halves | " + " | ".join(methods) + " |")
-    print("|" + " --- |" * (4 + len(methods)))
-    for name, delta, k in runs_in(options.runs):
+    head = ["data", "samples", "k", "best possible R²", *methods, "90 % cover: power", "series"]
+    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    for name, delta, k in runs_in(options):
         for samples in (50, 500):
             table, _ = next(drawn(delta, k, "shared", samples, 1))
             laws = {word: estimator.fit(table) for word, estimator in methods.items()}
+            chosen = laws["auto"].attrs
+            print(f"<!-- auto: {chosen['estimator']} {chosen['settings']['family']} -->")
             for far in FAR:
                 folder = options.runs / f"{name}-far{far}"
-                if not (folder / "manifest.json").exists():
-                    continue
-                late, _ = matrix(folder)
-                if late.shape[1] < 30:
-                    continue
-                truth = np.nanmean(late, axis=1)
-                # Noise of the truth itself caps R²: what half of the tasks says of the other half.
-                halves = np.nanmean(late[:, ::2], axis=1) - np.nanmean(late[:, 1::2], axis=1)
-                noise = float((halves**2).mean() / 4)
-                cap = 1 - noise / float(truth.var())
-                cells = [
-                    f"{r2(told, truth):.2f} / {np.corrcoef(told, truth)[0, 1]:.2f}"
-                    for told in (found.mean(far) for found in laws.values())
-                ]
-                print(
-                    f"| {name} | {samples} | {far} | {cap:.2f} | {' | '.join(cells)} |", flush=True
-                )
-            chosen = laws["auto"]
-            print(
-                f"<!-- {name} {samples}: auto chose {chosen.attrs['estimator']} "
-                f"{chosen.attrs['settings']['family']} -->"
-            )
+                late = matrix(folder)[0] if (folder / "manifest.json").exists() else delta[:, :0]
+                if late.shape[1] >= 30:
+                    cells = beyond(laws, late, far)
+                    print(f"| {name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
+
+
+def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
+    """What laws tell of one size beyond the fitted ones: R², Pearson, Spearman; then coverage."""
+    truth = np.nanmean(late, axis=1)
+    error = np.nanstd(late, axis=1) / np.sqrt(np.isfinite(late).sum(axis=1))
+    cells = [f"{1 - float((error**2).mean() / truth.var()):.2f}"]  # the truth's own error caps it
+    for found in laws.values():
+        told = found.mean(far)
+        scores = r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)
+        cells.append(", ".join(f"{score:.2f}" for score in scores))
+    for word in ("bayes power", "bayes"):
+        low, high = laws[word].interval(far)
+        stderr = laws[word].stderr(far)
+        reach = (high - low) / (2 * stderr) * np.hypot(stderr, error)
+        cells.append(f"{(np.abs(laws[word].mean(far) - truth) <= reach).mean():.2f}")
+    return cells
 
 
 # Synthetic -------------------------------------------------------------------------------------
@@ -365,7 +396,8 @@ def main() -> None:
     parser.add_argument(
         "what",
         choices=[
-            "speed", "robustness", "calibration", "scale", "collect", "accuracy", "extrapolation"
+            "speed", "robustness", "calibration", "scale", "collect", "accuracy", "features",
+            "extrapolation",
         ],
     )  # fmt: skip
     parser.add_argument("--data", type=Path, help="folder with the .npz files")
@@ -373,12 +405,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a run's name, or one case of scale")
     parser.add_argument("--points", type=int, default=100_000, help="for robustness")
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
+    parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
-    if options.what in ("accuracy", "extrapolation", "collect") and options.runs is None:
+    if options.what in ("accuracy", "features", "extrapolation", "collect") and not options.runs:
         parser.error(f"{options.what} needs --runs DIR")
-    if options.what == "collect" and options.data is None:
-        parser.error("collect needs --data DIR")
+    if options.what in ("collect", "features") and options.data is None:
+        parser.error(f"{options.what} needs --data DIR")
     globals()[options.what](options)
 
 
