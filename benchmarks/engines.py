@@ -2,10 +2,9 @@
 
 For each model and a few sizes k: one D, 1,000 points (192 for networks) valued against it by the
 engine; the same D and some of the same points by two scikit-learn fits each with default settings,
-plus scoring on 1,000 validation points, which is what a user would do instead. One process,
-one BLAS thread. The
-error is the largest difference from a fully converged refit, relative to the mean size of a
-contribution.
+plus scoring on 1,000 validation points, which is what a user would do instead. One process, one
+BLAS thread. The error is the largest difference from a fully converged refit, relative to the mean
+size of a contribution.
 
     python benchmarks/engines.py --data DIR [--only higgs] [--first-order]
 
