@@ -7,21 +7,14 @@ boundary too far. So points are picked one after the other, each by
 $$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
 
 its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
-engine computes that for all points of a shortlist at once.
-
-Few training sets leave $\hat g$ noisy, and the largest of many noisy numbers is mostly noise. But a
-pick changes little for most points, so what was measured for the picks before foretells what is
-measured now: $\hat g$ is regressed on it, and shrunk towards the line as far as its noise and the
-distance of the points from the line say (empirical Bayes). So evidence adds up over the picks.
-
-In the end the picks are measured again, on training sets that had no part in picking them: their
-gains sum to the gain of the set.
+engine computes that for all points of a shortlist at once. In the end the picks are measured
+again, on training sets that had no part in picking them: their gains sum to the gain of the set.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,9 +27,6 @@ from apiece.selection._rules import Basket, Rules
 
 if TYPE_CHECKING:
     from apiece.engine import Engine
-
-
-_ALL_NOISE: Final = 9 / 7  # mean square of Student's t with the errors of ten draws
 
 
 class Joint(NamedTuple):
@@ -116,38 +106,29 @@ class Together:
 
     def pick(self, rules: Rules) -> Joint:
         """Pick rows one after the other, then measure what each gained."""
-        basket, known = Basket(rules), np.full(len(self.position), np.nan)
-        codes = self.dataset.targets(self.position)
-        strata = codes if self.dataset.is_classification else np.zeros(len(codes), dtype=np.int64)
+        basket = Basket(rules)
         while not basket.is_full:
             left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
             left = left[basket.admits(left)]
             if not len(left):
                 break
-            gain, error = self._gains(left, basket.rows)
-            gain = known[left] = shrunk(gain, error, known[left], strata[left])
+            gain = self._gains(left, basket.rows)
             best = int(np.argmax(np.nan_to_num(gain / rules.cost[left], nan=-np.inf)))
             if not rules.is_wanted(gain[best]):
                 break
             basket.add(int(left[best]))
         return self._measured(np.array(basket.rows, dtype=np.int64))
 
-    def _gains(self, rows: IntArray, picked: list[int]) -> tuple[FloatArray, FloatArray]:
-        """Return the mean gain of rows after the picks, and its standard error.
-
-        Both have shape ``(n_rows,)``; nan where a row was never seen, or only once.
-        """
+    def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
+        """Return the mean gain of rows after the picks, shape ``(n_rows,)``; nan if never seen."""
+        total, count = np.zeros(len(rows)), np.zeros(len(rows))
         points = self.position[rows]
-        seen = np.full((self.draws, len(rows)), np.nan)
-        for row, task in zip(seen, self._draw(), strict=True):
+        for task in self._draw():
             is_outside = ~np.isin(points, task.subset)
             if is_outside.any():
-                row[is_outside] = self._run(task, picked, points[is_outside])
-        count = np.isfinite(seen).sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.nansum(seen, axis=0) / count
-            error = np.sqrt(np.nansum((seen - mean) ** 2, axis=0) / (count - 1) / count)
-        return np.where(count > 0, mean, np.nan), np.where(count > 1, error, np.nan)
+                total[is_outside] += self._run(task, picked, points[is_outside])
+                count += is_outside
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     def _measured(self, rows: IntArray) -> Joint:
         """Measure each pick after those before it, on training sets of their own."""
@@ -172,36 +153,3 @@ class Together:
         joined = self.position[np.array(picked, dtype=np.int64)]
         subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
         return self._engine.run(Task(task.index, subset, points, task.seed)).delta
-
-
-def shrunk(gain: FloatArray, error: FloatArray, before: FloatArray, strata: IntArray) -> FloatArray:
-    r"""Improve noisy gains by what was known of the rows before.
-
-    With the line $m = a_{\text{class}} + b\,g_{\text{before}}$ through the gains and standardised
-    distances $z = (\hat g - m) / \mathrm{se}$, whose mean square is 1 if the gains are all noise
-    (and $\nu / (\nu - 2)$ with errors from $\nu + 1$ draws, taken as 9/7),
-
-    $$g = m + \max\left(0,\ 1 - \frac{9/7}{\overline{z^2}}\right) (\hat g - m).$$
-
-    Parameters
-    ----------
-    gain, error
-        What was measured, and its standard error; nan where unknown, shape ``(n,)``.
-    before
-        What was known before, nan for nothing, shape ``(n,)``.
-    strata
-        Class of every row, codes from 0, shape ``(n,)``.
-    """
-    is_seen = np.isfinite(gain + before) & (error > 0)
-    unit = np.abs(before[is_seen]).max(initial=0.0) or 1.0
-    terms = np.column_stack([np.eye(strata.max() + 1)[strata], before / unit])
-    n_free = int(is_seen.sum()) - terms.shape[1]
-    if n_free < 2 * terms.shape[1]:
-        return gain
-    weight = 1.0 / error[is_seen]
-    line = terms[is_seen] * weight[:, None]
-    line = terms @ np.linalg.lstsq(line, gain[is_seen] * weight, rcond=None)[0]
-    square = float((((gain - line)[is_seen] * weight) ** 2).sum()) / n_free
-    share = max(0.0, 1.0 - _ALL_NOISE / square) if square > 0 else 1.0
-    better = np.where(is_seen, line + share * (gain - line), gain)
-    return np.where(np.isfinite(better), better, line)

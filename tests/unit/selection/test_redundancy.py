@@ -9,7 +9,6 @@ from apiece.engine import choose_engine
 from apiece.errors import DataError, PlanError
 from apiece.records import Task
 from apiece.selection import select
-from apiece.selection._redundancy import shrunk
 
 from oracles import refit_deltas
 
@@ -95,7 +94,7 @@ def test_the_first_pick_has_the_largest_mean_contribution_to_the_drawn_sets(offe
     tasks = [together._plan[index] for index in range(6)]
     engine, _ = choose_engine(dataset, model="linear")
     mean = np.mean([engine.run(task).delta for task in tasks], axis=0)
-    assert_allclose(together._gains(np.arange(len(laws)), [])[0], mean, rtol=1e-9)
+    assert_allclose(together._gains(np.arange(len(laws)), []), mean, rtol=1e-9)
 
 
 def test_gains_after_picks_are_those_of_a_refit(offer):
@@ -139,7 +138,7 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
         ],
         axis=0,
     )
-    assert_allclose(together._gains(np.array([1, 10]), [2, 8])[0], expected, rtol=1e-7)
+    assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
 
 
 def test_points_of_the_pool_can_be_picked_and_never_join_twice():
@@ -209,42 +208,3 @@ def test_a_model_that_is_not_known_by_name_must_be_given(offer):
         unknown, take=2, at=15, redundancy="aware", dataset=dataset, model=LinearRegression()
     )
     assert len(table) == 2
-
-
-def simulated(noise, drift, seed=0, n=300):
-    """True gains of two classes after a pick, what was known before, and a noisy measurement."""
-    rng = np.random.default_rng(seed)
-    before = rng.standard_normal(n)
-    strata = rng.integers(0, 2, n)
-    truth = np.array([0.3, -0.5])[strata] + 0.8 * before + drift * rng.standard_normal(n)
-    error = noise * rng.uniform(0.5, 1.5, n)
-    seen = truth + error * rng.standard_normal((10, n)) * np.sqrt(10)
-    return truth, seen.mean(axis=0), seen.std(axis=0, ddof=1) / np.sqrt(10), before, strata
-
-
-@pytest.mark.parametrize(("noise", "drift"), [(1.0, 0.0), (1.0, 0.5), (0.3, 0.3), (0.05, 1.0)])
-def test_shrunk_gains_are_nearer_to_the_truth_than_what_was_measured(noise, drift):
-    truth, gain, error, before, strata = simulated(noise, drift)
-    raw = np.mean((gain - truth) ** 2)
-    better = np.mean((shrunk(gain, error, before, strata) - truth) ** 2)
-    assert better < 1.02 * raw
-    if noise >= 0.3:
-        assert better < 0.8 * raw
-
-
-def test_nothing_is_shrunk_before_something_is_known():
-    _, gain, error, before, strata = simulated(1.0, 0.0)
-    assert_allclose(shrunk(gain, error, np.full_like(before, np.nan), strata), gain)
-    assert_allclose(shrunk(gain[:4], error[:4], before[:4], strata[:4]), gain[:4])
-
-
-def test_a_row_that_was_not_seen_is_told_by_the_line():
-    truth, gain, error, before, strata = simulated(0.05, 0.0)
-    gain[:5] = error[:5] = np.nan
-    assert_allclose(shrunk(gain, error, before, strata)[:5], truth[:5], atol=0.05)
-
-
-def test_shrinking_does_not_depend_on_the_unit():
-    _, gain, error, before, strata = simulated(0.5, 0.3)
-    one = shrunk(gain, error, before, strata)
-    assert_allclose(shrunk(1e-6 * gain, 1e-6 * error, 1e-6 * before, strata), 1e-6 * one, rtol=1e-9)
