@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -54,11 +55,16 @@ class Dask:
             *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
             *("--scheduler-file", str(self.file)),
         )
-        deadline = time.monotonic() + 60
-        while not self.file.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.address = json.loads(self.file.read_text())["address"].removeprefix("tcp://")
+        self.address = self._wait_for_address()
         self.backend = f"dask://{self.address}"
+
+    def _wait_for_address(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            with suppress(OSError, ValueError):  # not there yet, or half of it
+                return json.loads(self.file.read_text())["address"].removeprefix("tcp://")
+        raise TimeoutError("the scheduler did not start within a minute")
 
     def worker(self, cwd=None):
         return self._start(

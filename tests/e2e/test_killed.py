@@ -65,10 +65,11 @@ def test_a_run_killed_at_random_moments_equals_an_uninterrupted_one(tmp_path):
 
 @pytest.mark.slow
 def test_workers_do_not_outlive_a_collector_that_was_killed(tmp_path):
-    process = start(tmp_path / "run", 2, samples=300)
+    process = start(tmp_path / "run", 2, samples=600)
     deadline = time.monotonic() + 30
-    while not list((tmp_path / "run").glob("shards/*.parquet")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    shards = (tmp_path / "run").glob
+    while len(list(shards("shards/*.parquet"))) < 12 and time.monotonic() < deadline:
+        time.sleep(0.05)  # until both are at work
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     deadline = time.monotonic() + 30

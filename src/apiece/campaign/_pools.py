@@ -19,7 +19,7 @@ from typing import Any
 from apiece._optional import optional
 from apiece.campaign._compute import ATTEMPTS
 from apiece.campaign._work import Done, Job, work
-from apiece.errors import EngineError, PlanError
+from apiece.errors import EngineError, PlanError, StoreError
 
 Pool = Callable[[Job, Iterator[int]], Generator[Done]]
 
@@ -157,7 +157,12 @@ def dask_pool(address: str, job: Job, units: Iterator[int]) -> Generator[Done]:
                 f"{_PATIENCE} seconds. Start some with `dask worker {address}`. What was done is "
                 "stored; collect again to continue."
             ) from error
-        yield from _on_dask(distributed, client, job, units)
+        try:
+            yield from _on_dask(distributed, client, job, units)
+        except StoreError:
+            raise
+        except (distributed.client.CancelledError, OSError) as error:
+            raise WorkersLost("the Dask cluster lost its workers, or its scheduler") from error
 
 
 def _on_dask(distributed: Any, client: Any, job: Job, units: Iterator[int]) -> Generator[Done]:
@@ -175,8 +180,6 @@ def _on_dask(distributed: Any, client: Any, job: Job, units: Iterator[int]) -> G
     while under_way:
         future = next(finished)
         index = under_way.pop(future)
-        if future.status in ("cancelled", "lost"):
-            raise WorkersLost("the Dask cluster lost all its workers, or its scheduler")
         if future.status == "error":
             yield job.give_up(index, f"it failed {ATTEMPTS} times: {future.exception()!r}")
         else:
