@@ -64,6 +64,7 @@ class Dask:
             time.sleep(0.05)
             with suppress(OSError, ValueError):  # not there yet, or half of it
                 return json.loads(self.file.read_text())["address"].removeprefix("tcp://")
+        self.__exit__()
         raise TimeoutError("the scheduler did not start within a minute")
 
     def worker(self, cwd=None):
