@@ -36,6 +36,7 @@ from apiece.records import Moments
 ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
 PRIOR_POINTS: Final = 20.0  # how many points the prior of S is worth
 _CYCLES: Final = 40
+_MANY: Final = 500  # points
 _LEAP: Final = 16.0  # longest extrapolation, in steps
 _TOLERANCE: Final = 3e-4
 _SIGNAL: Final = (1e-8, 1e8)  # least and most variance of coefficients, relative to the noise
@@ -203,14 +204,15 @@ def learn(
 
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
-    for _ in range(_CYCLES):
+    ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
+    for _ in range(int(_CYCLES / max(ease, 0.1))):
         one = improved(now)
         two = improved(one)
         then = improved(replace(two, s=_extrapolated(now.s, one.s, two.s)))
         change = np.abs(then.s - now.s).max() / np.abs(now.s).max()
         change = max(float(change), float(np.abs(then.masses - now.masses).max()))
         now = then
-        if change < _TOLERANCE:
+        if change < _TOLERANCE * ease:
             break
     return now
 
