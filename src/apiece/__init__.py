@@ -14,7 +14,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apiece import analysis, decisions, experiments, plots, selection, synthetic, valuation
+    from apiece import (
+        analysis,
+        decisions,
+        experiments,
+        plots,
+        reproduce,
+        selection,
+        synthetic,
+        valuation,
+    )
     from apiece.api import advise, aggregate, collect, compare, fit, report, select, value
     from apiece.data import Dataset
     from apiece.engine import Metric
@@ -68,6 +77,7 @@ _HOMES = {
     "decisions": "",
     "experiments": "",
     "plots": "",
+    "reproduce": "",
     "selection": "",
     "synthetic": "",
     "valuation": "",
@@ -103,6 +113,7 @@ __all__ = [
     "open",
     "plots",
     "report",
+    "reproduce",
     "select",
     "selection",
     "synthetic",

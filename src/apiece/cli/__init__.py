@@ -11,6 +11,7 @@ from apiece.cli._demo import demo
 from apiece.cli._experiment import experiment
 from apiece.cli._laws import fit, select, show, value
 from apiece.cli._report import report, serve
+from apiece.cli._reproduce import reproduce
 
 __all__ = ["cli", "main"]
 
@@ -40,7 +41,8 @@ def cli() -> None:
 
 for _command in (
     *(demo, collect, fit, show, value, select, advise, report, serve),
-    *(suspects, compare, crossings, exchange, movers, means, baseline, experiment),
+    *(suspects, compare, crossings, exchange, movers, means, baseline),
+    *(experiment, reproduce),
 ):
     cli.add_command(_command)
 

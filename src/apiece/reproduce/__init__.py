@@ -1,1 +1,12 @@
-"""The tables and figures of the paper."""
+"""The paper from one command: its tables and figures, each beside what the paper reports.
+
+They are made from ordinary runs under one folder, which are collected once, shared by all that
+need them, and continued where they stopped.
+"""
+
+from __future__ import annotations
+
+from apiece.reproduce._reproduce import estimate, names, reproduce
+from apiece.reproduce._scale import SCALES, Scale
+
+__all__ = ["SCALES", "Scale", "estimate", "names", "reproduce"]

@@ -1,0 +1,82 @@
+"""``reproduce``: the paper's tables and figures from one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from apiece.cli._common import common, emit, note, records, show_table
+
+_EPILOG = """
+\b
+Examples:
+  apiece reproduce table1 --data data --to reproduction
+  apiece reproduce all --data data --scale paper --estimate
+  apiece reproduce all --scale smoke
+"""
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """A list of names, ``imdb,adult``."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split the words."""
+        return value if isinstance(value, tuple) else tuple(str(value).split(","))
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("name")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the datasets.")
+@click.option(
+    "--scale",
+    default="laptop",
+    show_default=True,
+    help="paper: as many points and samples as there; laptop: a fifth of the points; smoke: a "
+    "test on synthetic data.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder of the runs and results; the same again to continue.",
+)
+@click.option("--datasets", type=Names(), help="Which take part, such as imdb,adult; all at hand.")
+@click.option("--models", type=Names(), help="logistic,mlp,svm by default.")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Tell the runs and their time.")
+@click.option("--stored", is_flag=True, help="Collect nothing: make do with what is stored.")
+@click.option("--page", type=click.Path(path_type=Path), help="Write the page there too.")
+@click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
+@common
+def reproduce(
+    name: str, only_estimate: bool, stored: bool, as_json: bool, quiet: bool, **given: Any
+) -> None:
+    """Make NAME of the paper: table1 to table8, figure1 to figure20, aggregate, speed, or all.
+
+    Writes Markdown, CSV, PNG and PDF, and a page with each measured number beside the paper's.
+    Interrupted, it continues where it stopped.
+    """
+    from apiece import reproduce as room
+
+    asked = {key: value for key, value in given.items() if value is not None}
+    if only_estimate:
+        asked.pop("page", None)
+        table = room.estimate(name, **asked)
+        if as_json:
+            emit({"runs": records(table), "minutes": table["minutes"].sum()})
+        else:
+            show_table(table)
+            click.echo(f"about {table['minutes'].sum():,.0f} minutes in all")
+        return
+    page = room.reproduce(name, stored=stored, progress=not quiet, **asked)
+    if as_json:
+        emit({"name": name, "page": str(page)})
+    else:
+        click.echo(f"open {page}")
+    note("call again to continue or to add what is missing", quiet=quiet or as_json)

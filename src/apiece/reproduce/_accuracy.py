@@ -1,0 +1,178 @@
+"""Accuracy of the estimators from few samples: figures 2, 7 and 14 to 16.
+
+Laws are fitted to the first training sets of the run with random sizes, and judged by the mean
+contributions on the grid and beyond it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from apiece import api
+from apiece._typing import FloatArray
+from apiece.laws import Laws
+from apiece.plots import plot_agreement, plot_curves
+from apiece.plots._style import size_axis
+from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._exhibit import Shown, exhibit, panels
+
+METHODS = ("likelihood", "bayes")
+
+
+def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
+    """Fit power laws to the first training sets alone, about ``samples`` for each point."""
+    table = bench.contributions(Setting(dataset, design="uniform"))
+    return api.fit(table.where(table.task < samples), method=method, family="power")
+
+
+def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
+    """Compare predicted with mean contributions over points: R², Pearson, Spearman."""
+    known = np.isfinite(told) & np.isfinite(psi)
+    told, psi = told[known], psi[known]
+    left = np.sum((psi - told) ** 2) / np.sum((psi - psi.mean()) ** 2)
+    return {
+        "R²": float(1 - left),
+        "Pearson": float(np.corrcoef(told, psi)[0, 1]),
+        "Spearman": float(spearmanr(told, psi).statistic),
+    }
+
+
+def by_size(bench: Bench) -> pd.DataFrame:
+    """Score both estimators with several numbers of samples at all sizes, also beyond the grid."""
+    return bench.once(("by size",), lambda: _by_size(bench))
+
+
+def _by_size(bench: Bench) -> pd.DataFrame:
+    lead = bench.lead
+    runs = [Setting(lead), Setting(lead, design="beyond")]
+    truths = [bench.means(setting) for setting in runs if bench.has(setting)]
+    rows = []
+    for method in METHODS:
+        for samples in bench.scale.counts:
+            laws = fitted(bench, method, samples, lead)
+            for truth in truths:
+                for column, k in enumerate(truth.k):
+                    found = scores(laws.mean(k), truth.psi[:, column])
+                    rows.append({"method": method, "samples": samples, "k": int(k), **found})
+    return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
+
+
+@exhibit(
+    "figure2",
+    "The likelihood estimator on one point",
+    *("uniform",),
+    paper="IMDB: one point, 100 samples; the curve allows more deviation at small sizes.",
+)
+def figure2(bench: Bench) -> Shown:
+    """Samples of one point and the law fitted to them, with its interval."""
+    lead, samples = bench.lead, min(100, max(bench.scale.counts))
+    table = bench.contributions(Setting(lead, design="uniform"))
+    part = table.where(table.task < samples)
+    laws = fitted(bench, "likelihood", samples, lead)
+    clear = np.abs(laws.mean(laws.k_ref)) / laws.stderr(laws.k_ref)
+    row = int(np.nanargmax(np.where(laws.mean(laws.k_ref) > 0, clear, np.nan)))
+    with panels(1, height=3.4) as (figure, (ax,)):
+        mine = part.point == row
+        ax.scatter(part.k[mine], part.delta[mine], s=10, color="0.5", alpha=0.7, linewidths=0)
+        plot_curves(laws, [laws.ids[row]], ax=ax)
+        ax.set_yscale("linear")
+        ax.set_ylim(*np.quantile(part.delta[mine], [0.01, 0.99]))
+    one = {"data": bench.title(lead), "point": laws.ids[row], "samples": int(mine.sum())}
+    noise = {"sigma": laws.sigma[row], "beta": laws.beta[row]}
+    return Shown(
+        pd.DataFrame([{**one, "c": laws.c[row], "alpha": laws.alpha[row], **noise}]), figure
+    )
+
+
+def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any:
+    with panels(len(measures)) as (figure, axes):
+        for measure, ax in zip(measures, axes, strict=True):
+            for (method, samples), rows in table.groupby(["method", "samples"], sort=False):
+                style = "-" if method == "likelihood" else "--"
+                rows = rows.sort_values("k")
+                ax.plot(rows["k"], rows[measure], style, label=f"{method} ({samples})")
+            ax.axvline(bench.scale.sizes[1], color="0.5", linestyle=":")
+            ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
+            size_axis(ax)
+        axes[-1].legend(fontsize="x-small", ncols=2)
+        figure.suptitle(f"{bench.title(bench.lead)}, logistic regression", fontsize="medium")
+    return figure
+
+
+@exhibit(
+    "figure7",
+    "Correlation of predictions with mean contributions, within the fitted sizes and beyond",
+    *("grid", "beyond"),
+    paper="High within 100 to 1,000, a little lower ten times beyond; more samples are better.",
+)
+def figure7(bench: Bench) -> Shown:
+    """Pearson correlation by size."""
+    table = by_size(bench)
+    return Shown(
+        table.pivot(index=["method", "samples"], columns="k", values="Pearson").reset_index(),
+        _curves(bench, table, ("Pearson",)),
+    )
+
+
+@exhibit(
+    "figure14",
+    "Predictions against mean contributions at four sizes",
+    *("grid", "beyond"),
+    paper="IMDB: all three measures near 1, most of all at larger sizes.",
+)
+def figure14(bench: Bench) -> Shown:
+    """Scatter plots for the likelihood estimator with the most samples."""
+    truth = bench.means(Setting(bench.lead))
+    samples = max(bench.scale.counts)
+    laws = fitted(bench, "likelihood", samples, bench.lead)
+    chosen = np.unique(np.linspace(0, len(truth.k) - 1, 4).round().astype(int))
+    rows = []
+    with panels(len(chosen), columns=4) as (figure, axes):
+        for column, ax in zip(chosen, axes, strict=True):
+            k, psi = truth.k[column], truth.psi[:, column]
+            told = pd.DataFrame({"value": laws.mean(k)}, index=laws.ids)
+            seen = pd.DataFrame({"value": psi}, index=laws.ids)
+            plot_agreement(told, seen, names=("predicted", "measured"), ax=ax)
+            ax.set_title(f"k = {k:,.0f}")
+            ax.locator_params(axis="x", nbins=4)
+            rows.append({"samples": samples, "k": int(k), **scores(laws.mean(k), psi)})
+    return Shown(pd.DataFrame(rows), figure)
+
+
+@exhibit(
+    "figure15",
+    "R², Pearson and Spearman by size, within the fitted sizes and beyond",
+    *("grid", "beyond"),
+    paper="Correlations stay high ten times beyond the fitted sizes, where R² falls.",
+)
+def figure15(bench: Bench) -> Shown:
+    """All three measures by size."""
+    table = by_size(bench)
+    return Shown(table, _curves(bench, table, ("R²", "Pearson", "Spearman")))
+
+
+@exhibit(
+    "figure16",
+    "Convergence of the likelihood estimator",
+    *("grid", "beyond"),
+    paper="R² comes near 1 with few samples within the fitted sizes, not beyond them.",
+)
+def figure16(bench: Bench) -> Shown:
+    """R² against the number of samples, a line for each size."""
+    table = by_size(bench)
+    table = table[table["method"] == "likelihood"]
+    inside = table["k"] <= bench.scale.sizes[1]
+    parts = {"fitted sizes": table[inside], "beyond": table[~inside]}
+    with panels(2) as (figure, axes):
+        for (name, part), ax in zip(parts.items(), axes, strict=True):
+            for k, rows in part.groupby("k"):
+                ax.plot(rows["samples"], rows["R²"], "o-", label=f"k = {k:,}", markersize=3)
+            ax.set(xlabel="samples", ylabel="R²", title=name, xscale="log", ylim=(-0.5, 1.02))
+            if len(part):
+                ax.legend(fontsize="x-small")
+    wide = table.pivot(index="k", columns="samples", values="R²").reset_index()
+    return Shown(wide.rename(columns=lambda m: m if m == "k" else f"{m} samples"), figure)

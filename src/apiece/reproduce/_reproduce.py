@@ -1,0 +1,169 @@
+"""Reproducing: which tables and figures, from which data, how much of it, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apiece._check import one_of
+from apiece._progress import reporter
+from apiece.errors import PlanError
+from apiece.reproduce._bench import Bench
+from apiece.reproduce._exhibit import EXHIBITS
+from apiece.reproduce._page import write, write_page
+from apiece.reproduce._scale import MODELS, SCALES
+from apiece.reproduce._sources import SOURCES, SYNTHETIC, at_hand
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+for _module in ("_evidence", "_accuracy", "_valuation", "_addition", "_speed"):
+    import_module(f"apiece.reproduce.{_module}")  # each registers what it can make
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all tables and figures, tables first, in the paper's order."""
+
+    def place(name: str) -> tuple[bool, bool, int]:
+        digits = "".join(filter(str.isdigit, name))
+        return (not digits, name.startswith("figure"), int(digits or 0))
+
+    return tuple(sorted(EXHIBITS, key=place))
+
+
+def reproduce(
+    name: str = "all",
+    *,
+    data: str | Path | None = None,
+    scale: str = "laptop",
+    to: str | Path = "reproduction",
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] = MODELS,
+    stored: bool = False,
+    page: str | Path | None = None,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> Path:
+    """Make a table or figure of the paper, or all of them.
+
+    Parameters
+    ----------
+    name
+        ``table1`` ... ``table8``, ``figure1`` ... ``figure20``, ``aggregate``, ``speed``, or
+        ``all``.
+    data
+        Folder of the datasets; ``smoke`` needs none.
+    scale
+        ``paper``, ``laptop`` or ``smoke``; see `SCALES`.
+    to
+        Folder of the runs and the results. Call again to continue.
+    datasets, models
+        Which take part; by default all datasets that the folder holds, and all models.
+    stored
+        Whether to collect nothing, and make do with what is stored, also of incomplete runs.
+    page
+        Write the page there too, with its figures beside it.
+    n_jobs, progress
+        As in `apiece.collect`.
+
+    Returns
+    -------
+    Path
+        The page that puts each measured number beside the paper's.
+    """
+    chosen = _chosen(name)
+    bench = _bench(data, scale, to, datasets, models, stored=stored, n_jobs=n_jobs)
+    with reporter(progress) as hears:
+        for each in chosen:
+            exhibit = EXHIBITS[each]
+            hears.say(f"{each}: {exhibit.title}")
+            shown = exhibit.make(bench)
+            if not shown.table.empty:
+                write(exhibit, shown, bench.to / scale)
+                write_page(bench, bench.to / scale)
+            elif name != "all":
+                raise PlanError(
+                    f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
+                    "datasets and models that it is about. Pass others, or leave stored out "
+                    "(--stored) to collect what is missing."
+                )
+    if page is not None:
+        return write_page(bench, bench.to / scale, Path(page))
+    return bench.to / scale / "reproduction.md"
+
+
+def estimate(
+    name: str = "all",
+    *,
+    data: str | Path | None = None,
+    scale: str = "laptop",
+    to: str | Path = "reproduction",
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] = MODELS,
+    n_jobs: int = 1,
+) -> pd.DataFrame:
+    """Tell which runs are needed, how large they are, and how long what is left of them takes.
+
+    Parameters
+    ----------
+    name, data, scale, to, datasets, models, n_jobs
+        As in `reproduce`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a run: ``run``, ``points``, ``sizes``, ``samples`` (a point, over all sizes),
+        ``contributions``, ``left``, and ``minutes`` from timing a few training sets here.
+    """
+    import pandas as pd
+
+    bench = _bench(data, scale, to, datasets, models, stored=False, n_jobs=n_jobs)
+    needs = tuple({need for each in _chosen(name) for need in EXHIBITS[each].needs})
+    rows = []
+    for setting in dict.fromkeys(bench.settings(needs)):
+        cost = bench.cost(setting)
+        rows.append(
+            {
+                "run": str(setting),
+                "points": cost.points,
+                "sizes": cost.sizes,
+                "samples": cost.samples,
+                "contributions": cost.n_contributions,
+                "left": cost.n_left,
+                "minutes": cost.seconds / 60 / max(1, n_jobs),
+            }
+        )
+    names = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _chosen(name: str) -> tuple[str, ...]:
+    return names() if name == "all" else (one_of("table or figure", name, ("all", *names())),)
+
+
+def _bench(
+    data: str | Path | None,
+    scale: str,
+    to: str | Path,
+    datasets: Sequence[str] | None,
+    models: Sequence[str],
+    *,
+    stored: bool,
+    n_jobs: int,
+) -> Bench:
+    one_of("scale", scale, SCALES)
+    for model in models:
+        one_of("model", model, MODELS)
+    folder = Path("data" if data is None else data)
+    if datasets is not None:
+        wanted = tuple(one_of("dataset", each, (*SOURCES, SYNTHETIC)) for each in datasets)
+        for each in wanted:
+            if each in SOURCES and SOURCES[each].find(folder) is None:
+                raise SOURCES[each].missing(folder)
+    else:
+        wanted = (SYNTHETIC,) if scale == "smoke" else at_hand(folder)
+    return Bench(
+        folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs=n_jobs, stored=stored
+    )

@@ -1,0 +1,103 @@
+"""How much is computed: as much as in the paper, what a laptop does in an hour, or a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+MODELS: Final = ("logistic", "mlp", "svm")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Points that are valued, and contributions of each at each size."""
+
+    points: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Points added to training sets of two sizes: how many, chosen from how many, how often."""
+
+    take: int
+    at: tuple[int, int]
+    candidates: int = 1000
+    samples: int = 500
+    repeats: int = 1000
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How many points, samples and sizes.
+
+    Parameters
+    ----------
+    name
+        ``paper``, ``laptop`` or ``smoke``.
+    sizes, n_sizes
+        Range of the grid of log-spaced sizes, and how many they are.
+    grid
+        For each model, points and samples a size.
+    counts
+        Numbers of samples a point with which estimators are compared.
+    truth
+        Contributions a point behind the values that count as true, beside those of the estimators.
+    beyond, beyond_samples
+        Sizes beyond the grid, and samples at each.
+    additions
+        The experiments of adding points.
+    network
+        Whether the amortized estimator takes part.
+    """
+
+    name: str
+    sizes: tuple[int, int] = (100, 1000)
+    n_sizes: int = 10
+    grid: dict[str, Effort] = field(default_factory=dict)
+    counts: tuple[int, ...] = (10, 20, 50, 100)
+    truth: int = 10_000
+    beyond: tuple[int, ...] = (2500, 5000, 10_000)
+    beyond_samples: int = 1000
+    additions: tuple[Addition, ...] = ()
+    network: bool = True
+
+
+SCALES: Final = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            "paper",
+            grid={
+                "logistic": Effort(1000, 1000),
+                "mlp": Effort(200, 5000),
+                "svm": Effort(200, 5000),
+            },
+            counts=(10, 20, 50, 100, 200, 500),
+            additions=(Addition(20, (100, 1000)), Addition(50, (200, 2000))),
+        ),
+        Scale(
+            "laptop",
+            grid={"logistic": Effort(200, 200), "mlp": Effort(30, 30), "svm": Effort(50, 50)},
+            counts=(10, 20, 50, 100),
+            truth=1000,
+            beyond_samples=20,
+            additions=(
+                Addition(20, (100, 1000), 500, 100, 100),
+                Addition(50, (200, 2000), 500, 100, 100),
+            ),
+        ),
+        Scale(
+            "smoke",
+            sizes=(20, 120),
+            n_sizes=4,
+            grid={"logistic": Effort(24, 12), "mlp": Effort(8, 4), "svm": Effort(8, 4)},
+            counts=(10, 50),
+            truth=100,
+            beyond=(200, 300),
+            beyond_samples=4,
+            network=False,
+            additions=(Addition(5, (20, 100), 60, 12, 6), Addition(10, (30, 120), 60, 12, 6)),
+        ),
+    )
+}

@@ -1,0 +1,150 @@
+"""Values from few samples: tables 3 and 4, figures 17 to 20.
+
+Distributional Shapley values from the first m training sets of a run are compared with the mean of
+all its other contributions, which stands for the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Final
+
+import pandas as pd
+
+from apiece import api
+from apiece.records import Contributions
+from apiece.reproduce import _paper
+from apiece.reproduce._accuracy import scores
+from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._exhibit import Shown, exhibit, panels
+
+_REPEATS: Final = 5
+OURS: Final = "bayes"
+
+
+def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
+    """Return the estimators of values by name, in the order of the tables.
+
+    The amortized one takes part where torch is installed, once for each number of samples.
+    """
+    data, sizes = bench.dataset(dataset), bench.scale.sizes
+
+    def by_law(**settings: Any) -> Callable[[Contributions], pd.DataFrame]:
+        return lambda part: api.value(api.fit(part, **settings), sizes=sizes)
+
+    methods = {
+        "Monte Carlo": lambda part: api.value(part, source="samples"),
+        "likelihood": by_law(method="likelihood", family="power"),
+        "amortized": by_law(method="amortized", family="power", dataset=data, random_state=0),
+        OURS: by_law(method="bayes", family="series"),
+    }
+    if not bench.scale.network or find_spec("torch") is None:
+        del methods["amortized"]
+    return methods
+
+
+def valuations(bench: Bench, dataset: str) -> pd.DataFrame:
+    """Score every method with every number of samples, on disjoint training sets a repeat."""
+    return bench.once(("valuations", dataset), lambda: _valuations(bench, dataset))
+
+
+def _valuations(bench: Bench, dataset: str) -> pd.DataFrame:
+    table = bench.contributions(Setting(dataset, design="uniform"))
+    n_tasks = int(table.task.max()) + 1
+    rows = []
+    for samples in bench.scale.counts:
+        for repeat in range(min(_REPEATS, n_tasks // (2 * samples))):
+            mine = table.task // samples == repeat
+            truth = api.value(table.where(~mine), source="samples")["value"].to_numpy()
+            for method, values in _methods(bench, dataset).items():
+                if method == "amortized" and repeat:
+                    continue  # a network takes seconds to train
+                told = values(table.where(mine))["value"].to_numpy()
+                where = {"method": method, "samples": samples, "repeat": repeat}
+                rows.append(where | scores(told, truth))
+    return pd.DataFrame(rows)
+
+
+def _at(bench: Bench, samples: int) -> Shown:
+    """Set the measured correlations with so many samples beside the paper's."""
+    rows = []
+    for setting in bench.settings(("uniform",)):
+        table = valuations(bench, setting.dataset)
+        if table.empty:
+            continue
+        for method, part in table[table["samples"] == samples].groupby("method", sort=False):
+            known = _paper.VALUATION[samples].get(str(method), {})
+            rows.append(
+                {
+                    "data": bench.title(setting.dataset),
+                    "method": method,
+                    "measured": part["Pearson"].mean(),
+                    "± over repeats": part["Pearson"].std(),
+                    "Spearman": part["Spearman"].mean(),
+                    "paper": known.get(setting.dataset),
+                }
+            )
+    names = ["data", "method", "measured", "± over repeats", "Spearman", "paper"]
+    return Shown(pd.DataFrame(rows, columns=names))
+
+
+@exhibit(
+    "table3",
+    "Values from 10 samples a point: correlation with true values",
+    *("uniform",),
+    paper="The amortized estimator is best, and the likelihood unreliable with so few samples.",
+)
+def table3(bench: Bench) -> Shown:
+    """Pearson correlations with 10 samples."""
+    return _at(bench, 10)
+
+
+@exhibit(
+    "table4",
+    "Values from 50 samples a point: correlation with true values",
+    *("uniform",),
+    paper="All estimators are accurate.",
+)
+def table4(bench: Bench) -> Shown:
+    """Pearson correlations with 50 samples."""
+    return _at(bench, 50)
+
+
+def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
+    """Show both correlations against the number of samples."""
+    found = [s.dataset for s in bench.settings(("uniform",)) if s.dataset in names]
+    found = [name for name in found if not valuations(bench, name).empty]
+    parts = []
+    with panels(2 * len(found), columns=2) as (figure, axes):
+        for row, name in enumerate(found):
+            table = valuations(bench, name)
+            mean = table.groupby(["method", "samples"], sort=False).mean().reset_index()
+            parts.append(mean.drop(columns="repeat").assign(data=bench.title(name)))
+            for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
+                for method, part in mean.groupby("method", sort=False):
+                    ax.plot(part["samples"], part[measure], "o-", label=str(method))
+                ax.set(xscale="log", xlabel="samples a point", ylabel=f"{measure} with the truth")
+                ax.set_title(bench.title(name))
+                ax.legend()
+    if not parts:
+        return Shown(pd.DataFrame())
+    table = pd.concat(parts)
+    return Shown(table[["data", *(name for name in table if name != "data")]], figure)
+
+
+def _register(number: int, title: str, *names: str) -> None:
+    exhibit(
+        f"figure{number}",
+        f"Values by number of samples: {title}",
+        "uniform",
+        paper="All estimators converge to the same values.",
+    )(lambda bench: _curves(bench, names))
+
+
+_register(17, "IMDB", "imdb")
+_register(18, "CIFAR-10", "cifar10")
+_register(
+    19, "MiniBooNE, or HIGGS and MAGIC in its place", "miniboone", "higgs", "magic", "synthetic"
+)
+_register(20, "adult", "adult")

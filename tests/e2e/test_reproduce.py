@@ -1,0 +1,148 @@
+"""The paper from one command, on synthetic data and on small files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose
+
+import apiece
+from apiece.cli import cli
+from apiece.reproduce import SCALES, estimate, names, reproduce
+from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._scale import Effort
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Everything once, with logistic regression alone, and the page beside some documentation."""
+    to = tmp_path_factory.mktemp("all")
+    page = to / "docs" / "reproduction.md"
+    page.parent.mkdir()
+    reproduce("all", scale="smoke", to=to, models=["logistic", "svm"], page=page, progress=False)
+    return to
+
+
+def test_every_table_and_figure_that_has_data_is_written_in_all_forms(made):
+    folder = made / "smoke"
+    about_other_data = {"figure17", "figure18", "figure20"}
+    for name in set(names()) - about_other_data:
+        assert len(pd.read_csv(folder / f"{name}.csv")) > 0
+        assert (folder / f"{name}.md").read_text().count("|") > 6
+        if name.startswith("figure"):
+            assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+            assert (folder / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+    assert not any((folder / f"{name}.md").exists() for name in about_other_data)
+
+
+def test_the_page_links_every_figure_where_it_is(made):
+    for page in (made / "smoke" / "reproduction.md", made / "docs" / "reproduction.md"):
+        text = page.read_text()
+        links = [part.split(")")[0] for part in text.split("](")[1:]]
+        assert len(links) >= 15
+        assert all((page.parent / link).is_file() for link in links)
+        assert text.index("## Table 1:") < text.index("## Figure 1:")
+
+
+def test_table_1_is_the_mean_r2_of_the_stored_runs(made):
+    table = pd.read_csv(made / "smoke" / "table1.csv")
+    assert table["model"].tolist() == ["logistic regression", "logistic regression", "SVM"]
+    assert table["loss"].tolist() == ["softmax_of_proba", "log_loss", "softmax_of_proba"]
+    run = apiece.open(made / "runs" / "smoke" / "synthetic-logistic-log_loss-grid")
+    table_of = run.contributions().table()
+    laws = apiece.fit(run, method="log_ols")
+    psi = table_of.groupby(["point", "k"])["delta"].mean().unstack()
+    told = pd.DataFrame(laws.mean(psi.columns.to_numpy()), index=laws.ids, columns=psi.columns)
+    left = ((psi - told) ** 2).sum() / ((psi - psi.mean()) ** 2).sum()
+    assert_allclose(table["measured"][1], (1 - left).mean(), rtol=1e-9)
+
+
+def test_a_second_call_collects_nothing_and_says_the_same(made):
+    shards = {p: p.stat().st_mtime_ns for p in (made / "runs").rglob("*.parquet")}
+    before = pd.read_csv(made / "smoke" / "table3.csv")
+    assert estimate("all", scale="smoke", to=made, models=["logistic", "svm"])["left"].sum() == 0
+    reproduce("table3", scale="smoke", to=made, models=["logistic"], progress=False)
+    assert {p: p.stat().st_mtime_ns for p in (made / "runs").rglob("*.parquet")} == shards
+    pd.testing.assert_frame_equal(pd.read_csv(made / "smoke" / "table3.csv"), before)
+
+
+def test_values_from_more_samples_are_nearer_to_the_truth(made):
+    few, many = (pd.read_csv(made / "smoke" / f"table{i}.csv").set_index("method") for i in (3, 4))
+    assert many.loc["Monte Carlo", "measured"] > few.loc["Monte Carlo", "measured"] > 0.5
+
+
+def test_an_estimate_names_every_run_and_its_size(tmp_path):
+    said = invoke(
+        *("reproduce", "table1", "--scale", "smoke", "--to", tmp_path, "--estimate", "--json")
+    )
+    assert said.exit_code == 0, said.stderr
+    runs = json.loads(said.stdout)["runs"]
+    assert [run["run"] for run in runs] == [
+        "synthetic-logistic-softmax_of_proba-grid",
+        "synthetic-logistic-log_loss-grid",
+        "synthetic-mlp-softmax_of_proba-grid",
+        "synthetic-svm-softmax_of_proba-grid",
+    ]
+    effort = SCALES["smoke"].grid["logistic"]
+    assert runs[0]["points"] == effort.points
+    assert runs[0]["left"] == runs[0]["contributions"] >= effort.points * effort.samples * 4
+    assert all(run["minutes"] > 0 for run in runs)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    np.savez(tmp_path / "imdb.npz", X=rng.normal(size=(600, 4)) + y[:, None], y=y)
+    said = invoke(
+        *("reproduce", "table1", "--data", tmp_path, "--scale", "smoke", "--to", tmp_path / "out"),
+        *("--datasets", "imdb", "--models", "logistic"),
+    )
+    assert said.exit_code == 0, said.stderr
+    assert str(tmp_path / "out" / "smoke" / "reproduction.md") in said.stdout
+    table = pd.read_csv(tmp_path / "out" / "smoke" / "table1.csv")
+    assert table["paper"].tolist() == [0.985, 0.985]
+    text = (tmp_path / "out" / "smoke" / "reproduction.md").read_text()
+    assert "| IMDB | logistic regression | 24 | " in text
+    assert "Not at hand: MiniBooNE" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("table9",), "unknown table or figure 'table9'"),
+        (("table1", "--scale", "huge"), "unknown scale 'huge'"),
+        (("table1", "--data", "nowhere"), "none of the datasets"),
+        (("table1", "--data", "nowhere", "--datasets", "imdb"), "aclImdb_v1.tar.gz"),
+        (("table1", "--datasets", "imbd"), "Did you mean 'imdb'?"),
+        (("figure17", "--scale", "smoke", "--stored"), "nothing to show"),
+    ],
+)
+def test_what_cannot_be_made_is_told_without_a_traceback(tmp_path, words, told):
+    said = invoke("reproduce", *words, "--to", tmp_path)
+    assert said.exit_code == 2
+    assert told in said.stderr
+    assert "Traceback" not in said.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_stored_will_do_and_grows_when_more_is_asked_for(tmp_path):
+    smoke = SCALES["smoke"]
+    half = replace(smoke, grid={"logistic": Effort(24, smoke.grid["logistic"].samples // 2)})
+    Bench(tmp_path, tmp_path, half, ("synthetic",)).run(Setting("synthetic"))
+    settings = {"scale": "smoke", "to": tmp_path, "progress": False}
+    reproduce("table1", stored=True, **settings)
+    before = pd.read_csv(tmp_path / "smoke" / "table1.csv")
+    reproduce("table1", models=["logistic"], **settings)
+    after = pd.read_csv(tmp_path / "smoke" / "table1.csv")
+    assert (len(before), len(after)) == (1, 2)  # the other loss had not been collected
+    assert after["samples a size"][0] > 1.5 * before["samples a size"][0]
