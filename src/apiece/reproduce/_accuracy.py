@@ -18,7 +18,7 @@ from apiece.laws import Laws
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
 from apiece.reproduce._bench import Bench, Setting
-from apiece.reproduce._exhibit import Shown, exhibit, panels
+from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
 
 METHODS = ("likelihood", "bayes")
 
@@ -171,7 +171,8 @@ def figure16(bench: Bench) -> Shown:
         for (name, part), ax in zip(parts.items(), axes, strict=True):
             for k, rows in part.groupby("k"):
                 ax.plot(rows["samples"], rows["R²"], "o-", label=f"k = {k:,}", markersize=3)
-            ax.set(xlabel="samples", ylabel="R²", title=name, xscale="log", ylim=(-0.5, 1.02))
+            count_axis(ax, bench.scale.counts)
+            ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
             if len(part):
                 ax.legend(fontsize="x-small")
     wide = table.pivot(index="k", columns="samples", values="R²").reset_index()

@@ -12,8 +12,6 @@ from apiece.reproduce._bench import PAPER_LOSS, Bench
 from apiece.reproduce._exhibit import Shown, exhibit
 from apiece.reproduce._scale import Addition
 
-_DRAWN = (1000, 500)  # candidates and samples of the paper
-
 
 def outcomes(bench: Bench, dataset: str, asked: Addition) -> pd.DataFrame | None:
     """Return every repeat of an experiment, from its file if it was done before."""
@@ -68,7 +66,12 @@ def _added(bench: Bench, which: int, end: int) -> Shown:
                 }
             )
     columns = ["data", "method", "measured", "± over repeats", "paper", "± paper"]
-    return Shown(pd.DataFrame(rows, columns=columns))
+    return Shown(
+        pd.DataFrame(rows, columns=columns),
+        note=f"Measured: {asked.take} of {asked.candidates:,} candidates, chosen from "
+        f"{asked.samples:,} samples each, added to {asked.repeats:,} training sets of "
+        f"{asked.at[end]:,} points.",
+    )
 
 
 def _register(number: int, which: int, end: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import numpy as np
 
 from apiece import api
-from apiece._progress import Reporter, Silent
+from apiece._progress import Silent, reporter
 from apiece._rng import stream
 from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset
@@ -62,6 +62,15 @@ class Cost:
     n_left: int
     seconds: float
 
+    def words(self, n_jobs: int) -> str:
+        """Tell it in a line."""
+        minutes = self.seconds / 60 / max(1, n_jobs)
+        left = f"{self.n_left:,} contributions left, about {minutes:,.1f} minutes"
+        return (
+            f"{self.setting}: {self.points:,} points, {self.samples:,} samples each over "
+            f"{self.sizes:,} sizes; {left if self.n_left else 'complete'}"
+        )
+
 
 class Means(NamedTuple):
     """Mean contributions ``(n_points, n_sizes)`` at sizes ``k``, and the variance of each mean."""
@@ -87,8 +96,8 @@ class Bench:
         Worker processes.
     stored
         Whether to make do with what is stored, also of runs that are not complete.
-    hears
-        Hears how far the work is.
+    progress
+        As in `collect`.
     """
 
     data: Path
@@ -98,7 +107,7 @@ class Bench:
     models: tuple[str, ...] = MODELS
     n_jobs: int = 1
     stored: bool = False
-    hears: Reporter = field(default_factory=Silent)
+    progress: bool | None = False
     _made: dict[tuple[object, ...], object] = field(default_factory=dict, init=False)
 
     def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
@@ -171,7 +180,7 @@ class Bench:
         else:
             sizes = self.beyond(data)
             samples = scale.beyond_samples * len(sizes)
-            design = {"sizes": sizes, "design": "grid"}
+            design = {"sizes": sizes, "design": "grid", "n_sizes": len(sizes)}
         return common | design | {"samples": samples}
 
     def beyond(self, data: Dataset) -> list[int]:
@@ -241,12 +250,19 @@ class Bench:
         """Collect a run, or what is missing of it."""
         if self.stored:
             return open_run(self.folder(setting))
+        self.say(lambda: self.cost(setting).words(self.n_jobs))
         return api.collect(
             self.dataset(setting.dataset),
             to=self.folder(setting),
-            progress=not isinstance(self.hears, Silent),
+            progress=self.progress,
             **self.asked(setting),
         )
+
+    def say(self, words: Callable[[], str]) -> None:
+        """Tell something on standard error, if anyone listens; else it is not even found out."""
+        with reporter(self.progress) as hears:
+            if not isinstance(hears, Silent):
+                hears.say(words())
 
     def contributions(self, setting: Setting) -> Contributions:
         """Return the contributions of a run."""

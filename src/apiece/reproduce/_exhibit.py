@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A table, and the figure that belongs to it if there is one."""
+    """A table, the figure that belongs to it if there is one, and what to know when reading it."""
 
     table: pd.DataFrame
     figure: Any = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,11 @@ def panels(n: int, columns: int = 3, height: float = 2.9) -> Iterator[tuple[Any,
         for ax in axes[n:]:
             ax.set_visible(False)
         yield figure, axes[:n]
+
+
+def count_axis(ax: Any, counts: tuple[int, ...]) -> None:
+    """Make the horizontal axis one of numbers of samples: logarithmic, with just these marked."""
+    ax.set_xscale("log")
+    ax.set_xticks(counts, [f"{count:,}" for count in counts])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("samples a point")

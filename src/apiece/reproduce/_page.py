@@ -126,6 +126,8 @@ def _section(exhibit: Exhibit, shown: Shown) -> str:
     if shown.figure is not None:
         lines += [f"![{exhibit.title}]({exhibit.name}.png)", ""]
     lines += [markdown(shown.table.head(_MOST_ROWS)), ""]
+    if shown.note:
+        lines += [shown.note, ""]
     return "\n".join(lines)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apiece._check import one_of
-from apiece._progress import reporter
 from apiece.errors import PlanError
 from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import EXHIBITS
@@ -74,21 +75,22 @@ def reproduce(
         The page that puts each measured number beside the paper's.
     """
     chosen = _chosen(name)
-    bench = _bench(data, scale, to, datasets, models, stored=stored, n_jobs=n_jobs)
-    with reporter(progress) as hears:
-        for each in chosen:
-            exhibit = EXHIBITS[each]
-            hears.say(f"{each}: {exhibit.title}")
-            shown = exhibit.make(bench)
-            if not shown.table.empty:
-                write(exhibit, shown, bench.to / scale)
-                write_page(bench, bench.to / scale)
-            elif name != "all":
-                raise PlanError(
-                    f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
-                    "datasets and models that it is about. Pass others, or leave stored out "
-                    "(--stored) to collect what is missing."
-                )
+    bench = replace(
+        _bench(data, scale, to, datasets, models, n_jobs), stored=stored, progress=progress
+    )
+    for each in chosen:
+        exhibit = EXHIBITS[each]
+        bench.say(partial("{}: {}".format, each, exhibit.title))
+        shown = exhibit.make(bench)
+        if not shown.table.empty:
+            write(exhibit, shown, bench.to / scale)
+            write_page(bench, bench.to / scale)
+        elif name != "all":
+            raise PlanError(
+                f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
+                "datasets and models that it is about. Pass others, or leave stored out "
+                "(--stored) to collect what is missing."
+            )
     if page is not None:
         return write_page(bench, bench.to / scale, Path(page))
     return bench.to / scale / "reproduction.md"
@@ -119,7 +121,7 @@ def estimate(
     """
     import pandas as pd
 
-    bench = _bench(data, scale, to, datasets, models, stored=False, n_jobs=n_jobs)
+    bench = _bench(data, scale, to, datasets, models, n_jobs)
     needs = tuple({need for each in _chosen(name) for need in EXHIBITS[each].needs})
     rows = []
     for setting in dict.fromkeys(bench.settings(needs)):
@@ -149,8 +151,6 @@ def _bench(
     to: str | Path,
     datasets: Sequence[str] | None,
     models: Sequence[str],
-    *,
-    stored: bool,
     n_jobs: int,
 ) -> Bench:
     one_of("scale", scale, SCALES)
@@ -164,6 +164,4 @@ def _bench(
                 raise SOURCES[each].missing(folder)
     else:
         wanted = (SYNTHETIC,) if scale == "smoke" else at_hand(folder)
-    return Bench(
-        folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs=n_jobs, stored=stored
-    )
+    return Bench(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs)

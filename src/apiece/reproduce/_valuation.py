@@ -17,7 +17,7 @@ from apiece.records import Contributions
 from apiece.reproduce import _paper
 from apiece.reproduce._accuracy import scores
 from apiece.reproduce._bench import Bench, Setting
-from apiece.reproduce._exhibit import Shown, exhibit, panels
+from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
 
 _REPEATS: Final = 5
 OURS: Final = "bayes"
@@ -86,7 +86,11 @@ def _at(bench: Bench, samples: int) -> Shown:
                 }
             )
     names = ["data", "method", "measured", "± over repeats", "Spearman", "paper"]
-    return Shown(pd.DataFrame(rows, columns=names))
+    return Shown(
+        pd.DataFrame(rows, columns=names),
+        note="True values are the means of all other contributions of the run. *bayes* is apiece's "
+        "own estimator, with the series family; it is not in the paper.",
+    )
 
 
 @exhibit(
@@ -124,7 +128,8 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
             for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
                 for method, part in mean.groupby("method", sort=False):
                     ax.plot(part["samples"], part[measure], "o-", label=str(method))
-                ax.set(xscale="log", xlabel="samples a point", ylabel=f"{measure} with the truth")
+                count_axis(ax, bench.scale.counts)
+                ax.set_ylabel(f"{measure} with the truth")
                 ax.set_title(bench.title(name))
                 ax.legend()
     if not parts:
