@@ -76,8 +76,9 @@ def table1(bench: Bench) -> Shown:
         )
     return Shown(
         pd.DataFrame(rows),
-        note="*Ceiling by noise*: what a law that knew the truth would reach against means as noisy "
-        "as these. A line fitted to the same means follows some of their noise, and may pass it.",
+        note="*Ceiling by noise*: what a law that knew the truth would reach against means as "
+        "noisy as these. A line fitted to the same means follows some of their noise, and may "
+        "pass it.",
     )
 
 

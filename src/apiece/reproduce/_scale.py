@@ -78,7 +78,7 @@ SCALES: Final = {
         ),
         Scale(
             "laptop",
-            grid={"logistic": Effort(200, 200), "mlp": Effort(30, 30), "svm": Effort(50, 50)},
+            grid={"logistic": Effort(200, 100), "mlp": Effort(30, 30), "svm": Effort(50, 50)},
             counts=(10, 20, 50, 100),
             truth=1000,
             beyond_samples=20,
