@@ -263,7 +263,7 @@ def figure9(bench: Bench) -> Shown:
     paper="Points of low R² tend to have small contributions.",
 )
 def figure10(bench: Bench) -> Shown:
-    """R² against the mean |psi| over sizes, and their rank correlation."""
+    """R² against the size of the mean contribution over sizes, and their rank correlation."""
     settings = bench.grids()
     rows = []
     with panels(len(settings)) as (figure, axes):
@@ -271,7 +271,9 @@ def figure10(bench: Bench) -> Shown:
             laws = bench.laws(setting)
             size = np.abs(np.nanmean(bench.means(setting).psi, axis=1))
             ax.scatter(size, laws.r2, s=10, alpha=0.6, linewidths=0)
-            ax.set(xscale="log", xlabel="mean |psi| over sizes", ylabel="R² of a point's line")
+            ax.set(
+                xscale="log", xlabel="|mean contribution| over sizes", ylabel="R² of a point's line"
+            )
             ax.set_title(_words(bench, setting))
             ranks = pd.DataFrame({"size": size, "r2": laws.r2}).corr("spearman").iloc[0, 1]
             rows.append({**told(bench, setting), "Spearman correlation": ranks})
