@@ -43,11 +43,14 @@ def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
 
 def by_size(bench: Bench) -> pd.DataFrame:
     """Score both estimators with several numbers of samples at all sizes, also beyond the grid."""
-    return bench.once(("by size",), lambda: _by_size(bench))
+    lead = bench.lead("grid", "uniform")
+    if lead is None:
+        return pd.DataFrame()
+    return bench.once(("by size", lead), lambda: _by_size(bench, lead))
 
 
-def _by_size(bench: Bench) -> pd.DataFrame:
-    lead = bench.lead
+def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
+    title = bench.title(lead)
     runs = [Setting(lead), Setting(lead, design="beyond")]
     truths = [bench.means(setting) for setting in runs if bench.has(setting)]
     rows = []
@@ -57,7 +60,8 @@ def _by_size(bench: Bench) -> pd.DataFrame:
             for truth in truths:
                 for column, k in enumerate(truth.k):
                     found = scores(laws.mean(k), truth.psi[:, column])
-                    rows.append({"method": method, "samples": samples, "k": int(k), **found})
+                    where = {"data": title, "method": method, "samples": samples, "k": int(k)}
+                    rows.append(where | found)
     return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
 
 
@@ -69,7 +73,9 @@ def _by_size(bench: Bench) -> pd.DataFrame:
 )
 def figure2(bench: Bench) -> Shown:
     """Samples of one point and the law fitted to them, with its interval."""
-    lead, samples = bench.lead, min(100, max(bench.scale.counts))
+    lead, samples = bench.lead("uniform"), min(100, max(bench.scale.counts))
+    if lead is None:
+        return Shown.nothing()
     table = bench.contributions(Setting(lead, design="uniform"))
     part = table.where(table.task < samples)
     laws = fitted(bench, "likelihood", samples, lead)
@@ -99,7 +105,7 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
             ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
             size_axis(ax)
         axes[-1].legend(fontsize="x-small", ncols=2)
-        figure.suptitle(f"{bench.title(bench.lead)}, logistic regression", fontsize="medium")
+        figure.suptitle(f"{table['data'].iloc[0]}, logistic regression", fontsize="medium")
     return figure
 
 
@@ -112,8 +118,11 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
 def figure7(bench: Bench) -> Shown:
     """Pearson correlation by size."""
     table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
+    names = ["data", "method", "samples"]
     return Shown(
-        table.pivot(index=["method", "samples"], columns="k", values="Pearson").reset_index(),
+        table.pivot(index=names, columns="k", values="Pearson").reset_index(),
         _curves(bench, table, ("Pearson",)),
     )
 
@@ -126,9 +135,11 @@ def figure7(bench: Bench) -> Shown:
 )
 def figure14(bench: Bench) -> Shown:
     """Scatter plots for the likelihood estimator with the most samples."""
-    truth = bench.means(Setting(bench.lead))
-    samples = max(bench.scale.counts)
-    laws = fitted(bench, "likelihood", samples, bench.lead)
+    lead, samples = bench.lead("grid", "uniform"), max(bench.scale.counts)
+    if lead is None:
+        return Shown.nothing()
+    truth = bench.means(Setting(lead))
+    laws = fitted(bench, "likelihood", samples, lead)
     chosen = np.unique(np.linspace(0, len(truth.k) - 1, 4).round().astype(int))
     rows = []
     with panels(len(chosen), columns=4) as (figure, axes):
@@ -139,7 +150,8 @@ def figure14(bench: Bench) -> Shown:
             plot_agreement(told, seen, names=("predicted", "measured"), ax=ax)
             ax.set_title(f"k = {k:,.0f}")
             ax.locator_params(axis="x", nbins=4)
-            rows.append({"samples": samples, "k": int(k), **scores(laws.mean(k), psi)})
+            where = {"data": bench.title(lead), "samples": samples, "k": int(k)}
+            rows.append(where | scores(laws.mean(k), psi))
     return Shown(pd.DataFrame(rows), figure)
 
 
@@ -152,6 +164,8 @@ def figure14(bench: Bench) -> Shown:
 def figure15(bench: Bench) -> Shown:
     """All three measures by size."""
     table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
     return Shown(table, _curves(bench, table, ("R²", "Pearson", "Spearman")))
 
 
@@ -164,6 +178,8 @@ def figure15(bench: Bench) -> Shown:
 def figure16(bench: Bench) -> Shown:
     """R² against the number of samples, a line for each size."""
     table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
     table = table[table["method"] == "likelihood"]
     inside = table["k"] <= bench.scale.sizes[1]
     parts = {"fitted sizes": table[inside], "beyond": table[~inside]}
@@ -175,5 +191,5 @@ def figure16(bench: Bench) -> Shown:
             ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
             if len(part):
                 ax.legend(fontsize="x-small")
-    wide = table.pivot(index="k", columns="samples", values="R²").reset_index()
-    return Shown(wide.rename(columns=lambda m: m if m == "k" else f"{m} samples"), figure)
+    wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
+    return Shown(wide.rename(columns="{} samples".format).reset_index(), figure)

@@ -116,10 +116,18 @@ class Bench:
             self._made[key] = make()
         return cast(T, self._made[key])
 
-    @property
-    def lead(self) -> str:
-        """The dataset of figures that show one alone: IMDB, as in the paper, if it is there."""
-        return "imdb" if "imdb" in self.datasets else self.datasets[0]
+    def lead(self, *designs: str) -> str | None:
+        """Return the dataset of figures that show one alone: IMDB, as in the paper, if it is there.
+
+        Parameters
+        ----------
+        *designs
+            Runs that it must have; None is returned if no dataset has them all.
+        """
+        for name in sorted(self.datasets, key=lambda name: name != "imdb"):
+            if all(self.has(Setting(name, design=design)) for design in designs):
+                return name
+        return None
 
     def title(self, dataset: str) -> str:
         """Return the name of a dataset for people."""
@@ -140,7 +148,13 @@ class Bench:
     def has(self, setting: Setting) -> bool:
         """Whether a run is at hand, or may be collected."""
         is_wanted = setting.model in self.models and setting.dataset in self.datasets
-        return is_wanted and (not self.stored or (self.folder(setting) / "manifest.json").exists())
+        return is_wanted and (not self.stored or self.n_stored(setting) > 0)
+
+    def n_stored(self, setting: Setting) -> int:
+        """Count the contributions that are stored of a run."""
+        folder = self.folder(setting)
+        is_there = (folder / "manifest.json").exists()
+        return open_run(folder).progress().n_contributions if is_there else 0
 
     def _settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
         for dataset in self.datasets:
@@ -152,9 +166,10 @@ class Bench:
                 yield from (Setting(dataset, name) for name in MODELS[1:])
             if "uniform" in needs:
                 yield Setting(dataset, design="uniform")
-        if "beyond" in needs:
-            yield Setting(self.lead, design="uniform")
-            yield Setting(self.lead, design="beyond")
+        lead = self.lead()
+        if "beyond" in needs and lead is not None:
+            yield Setting(lead, design="uniform")
+            yield Setting(lead, design="beyond")
 
     def grids(self, *needs: str) -> list[Setting]:
         """Return the grids of some needs, for tables and figures that have one part for each."""
@@ -209,13 +224,7 @@ class Bench:
         plan = make_plan(
             wanted, n_pool=data.n_pool, points=asked["points"], seed=0, strata=np.asarray(data.y)
         )
-        folder = self.folder(setting)
-        done = (
-            open_run(folder).progress().n_contributions
-            if (folder / "manifest.json").exists()
-            else 0
-        )
-        left = max(0, plan.n_contributions - done)
+        left = max(0, plan.n_contributions - self.n_stored(setting))
         each = self.seconds_each(setting) if left else 0.0
         return Cost(
             setting,

@@ -123,7 +123,10 @@ def table2(bench: Bench) -> Shown:
 )
 def figure1(bench: Bench) -> Shown:
     """Curves at quantiles of alpha, the histogram of R², and R² across points by size."""
-    setting = Setting(bench.lead)
+    lead = bench.lead("grid")
+    if lead is None:
+        return Shown.nothing()
+    setting = Setting(lead)
     laws = bench.laws(setting)
     by_size = laws.diagnostics["r2_by_size"]
     with panels(3) as (figure, (curves, histogram, sizes)):
@@ -132,7 +135,7 @@ def figure1(bench: Bench) -> Shown:
         sizes.plot(by_size["k"], by_size["r2"], "o-")
         size_axis(sizes)
         sizes.set(ylabel="R² across points", ylim=(min(0.0, *by_size["r2"]), 1.02))
-        figure.suptitle(f"{bench.title(bench.lead)}, logistic regression", fontsize="medium")
+        figure.suptitle(_words(bench, setting), fontsize="medium")
     rows = [
         {**told(bench, setting), "k": k, "measured": r2}
         for k, r2 in zip(by_size["k"], by_size["r2"], strict=True)
@@ -206,7 +209,9 @@ def figure6(bench: Bench) -> Shown:
 )
 def figure8(bench: Bench) -> Shown:
     """Histograms of log|c|, the plane of (alpha, |c|) of the leading data, and the correlations."""
-    settings = bench.grids("models")
+    settings, lead = bench.grids("models"), bench.lead("grid")
+    if lead is None:
+        return Shown.nothing()
     rows = []
     with panels(len(settings) + 1) as (figure, axes):
         for setting, ax in zip(settings, axes[1:], strict=True):
@@ -219,9 +224,9 @@ def figure8(bench: Bench) -> Shown:
             rows.append(
                 {**told(bench, setting), **_quartiles(log_c), "correlation with alpha": float(both)}
             )
-        lead = bench.laws(Setting(bench.lead))
-        plot_plane(lead.select(reliable(lead)), ax=axes[0])
-        axes[0].set_title(_words(bench, Setting(bench.lead)))
+        laws = bench.laws(Setting(lead))
+        plot_plane(laws.select(reliable(laws)), ax=axes[0])
+        axes[0].set_title(_words(bench, Setting(lead)))
     return Shown(pd.DataFrame(rows), figure)
 
 

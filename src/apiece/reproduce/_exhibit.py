@@ -25,6 +25,13 @@ class Shown:
     figure: Any = None
     note: str = ""
 
+    @classmethod
+    def nothing(cls) -> Shown:
+        """Return what is shown where no data is at hand."""
+        import pandas as pd
+
+        return cls(pd.DataFrame())
+
 
 @dataclass(frozen=True)
 class Exhibit:

@@ -133,7 +133,7 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
                 ax.set_title(bench.title(name))
                 ax.legend()
     if not parts:
-        return Shown(pd.DataFrame())
+        return Shown.nothing()
     table = pd.concat(parts)
     return Shown(table[["data", *(name for name in table if name != "data")]], figure)
 
