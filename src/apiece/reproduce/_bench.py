@@ -277,13 +277,11 @@ class Bench:
         """Return the contributions of a run."""
         return self.once(("contributions", setting), lambda: self.run(setting).contributions())
 
-    def laws(self, setting: Setting, method: str = "log_ols") -> Laws:
+    def laws(self, setting: Setting, method: str = "log_ols", **settings: Any) -> Laws:
         """Return the laws of a run: by default the paper's straight lines through log means."""
-        settings: dict[str, Any] = {} if method == "log_ols" else {"family": "power"}
         table = self.contributions(setting)
-        return self.once(
-            ("laws", setting, method), lambda: api.fit(table, method=method, **settings)
-        )
+        key = ("laws", setting, method, *sorted(settings.items()))
+        return self.once(key, lambda: api.fit(table, method=method, **settings))
 
     def means(self, setting: Setting) -> Means:
         """Return the mean contribution of every point at every size of a run."""
