@@ -13,6 +13,7 @@ from typing import Any, Final
 import pandas as pd
 
 from apiece import api
+from apiece._files import write_whole
 from apiece.records import Contributions
 from apiece.reproduce import _paper
 from apiece.reproduce._accuracy import scores
@@ -21,12 +22,13 @@ from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
 
 _REPEATS: Final = 5
 OURS: Final = "bayes"
+_COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 
 
 def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
     """Return the estimators of values by name, in the order of the tables.
 
-    The amortized one takes part where torch is installed, once for each number of samples.
+    The amortized one takes part where torch is installed, once for each of the paper's tables.
     """
     data, sizes = bench.dataset(dataset), bench.scale.sizes
 
@@ -45,12 +47,20 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
 
 
 def valuations(bench: Bench, dataset: str) -> pd.DataFrame:
-    """Score every method with every number of samples, on disjoint training sets a repeat."""
-    return bench.once(("valuations", dataset), lambda: _valuations(bench, dataset))
+    """Score every method with every number of samples, on disjoint training sets a repeat.
+
+    Kept in a file, since networks take long to train; a run that grew is scored anew.
+    """
+    setting = Setting(dataset, design="uniform")
+    table = bench.contributions(setting)
+    path = bench.folder(setting).with_name(f"{dataset}-valuations-{len(table)}.csv")
+    if not path.is_file():
+        found = _valuations(bench, dataset, table)
+        write_whole(path, found.to_csv(index=False).encode())
+    return pd.read_csv(path)
 
 
-def _valuations(bench: Bench, dataset: str) -> pd.DataFrame:
-    table = bench.contributions(Setting(dataset, design="uniform"))
+def _valuations(bench: Bench, dataset: str, table: Contributions) -> pd.DataFrame:
     n_tasks = int(table.task.max()) + 1
     rows = []
     for samples in bench.scale.counts:
@@ -58,12 +68,12 @@ def _valuations(bench: Bench, dataset: str) -> pd.DataFrame:
             mine = table.task // samples == repeat
             truth = api.value(table.where(~mine), source="samples")["value"].to_numpy()
             for method, values in _methods(bench, dataset).items():
-                if method == "amortized" and repeat:
-                    continue  # a network takes seconds to train
+                if method == "amortized" and (repeat or samples not in _paper.VALUATION):
+                    continue  # a network takes many seconds to train
                 told = values(table.where(mine))["value"].to_numpy()
                 where = {"method": method, "samples": samples, "repeat": repeat}
                 rows.append(where | scores(told, truth))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _at(bench: Bench, samples: int) -> Shown:
