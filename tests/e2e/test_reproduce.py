@@ -105,7 +105,7 @@ def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
     np.savez(tmp_path / "imdb.npz", X=rng.normal(size=(600, 4)) + y[:, None], y=y)
     said = invoke(
         *("reproduce", "table1", "--data", tmp_path, "--scale", "smoke", "--to", tmp_path / "out"),
-        *("--datasets", "imdb", "--models", "logistic"),
+        *("--datasets", "imdb", "--models", "logistic", "--note", "Drawn from two clouds."),
     )
     assert said.exit_code == 0, said.stderr
     assert str(tmp_path / "out" / "smoke" / "reproduction.md") in said.stdout
@@ -114,6 +114,7 @@ def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
     text = (tmp_path / "out" / "smoke" / "reproduction.md").read_text()
     assert "| IMDB | logistic regression | 24 | " in text
     assert "Not at hand: MiniBooNE" in text
+    assert "Drawn from two clouds." in text
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ class Names(click.ParamType[tuple[str, ...]]):
 @click.option("--estimate", "only_estimate", is_flag=True, help="Tell the runs and their time.")
 @click.option("--stored", is_flag=True, help="Collect nothing: make do with what is stored.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page there too.")
+@click.option("--note", help="What the page should say of the data, such as its embeddings.")
 @click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
 @common
 def reproduce(
@@ -66,7 +67,7 @@ def reproduce(
 
     asked = {key: value for key, value in given.items() if value is not None}
     if only_estimate:
-        asked.pop("page", None)
+        asked = {key: value for key, value in asked.items() if key not in ("page", "note")}
         table = room.estimate(name, **asked)
         if as_json:
             emit({"runs": records(table), "minutes": table["minutes"].sum()})

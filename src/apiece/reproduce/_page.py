@@ -43,7 +43,7 @@ def write(exhibit: Exhibit, shown: Shown, folder: Path) -> list[Path]:
     return list(written)
 
 
-def write_page(bench: Bench, folder: Path, page: Path | None = None) -> Path:
+def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str = "") -> Path:
     """Join what the folder holds into a page, in the paper's order.
 
     Parameters
@@ -55,9 +55,11 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None) -> Path:
     page
         A page elsewhere, with its figures in ``images/reproduction`` beside it; by default
         ``reproduction.md`` in the folder itself.
+    note
+        What to know of the data, such as which embeddings they are.
     """
     found = [name for name in EXHIBITS if (folder / f"{name}.md").is_file()]
-    text = _opening(bench) + "".join((folder / f"{name}.md").read_text() for name in found)
+    text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in found)
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
@@ -75,7 +77,7 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None) -> Path:
     return target
 
 
-def _opening(bench: Bench) -> str:
+def _opening(bench: Bench, note: str) -> str:
     scale = bench.scale
     efforts = "; ".join(
         f"{model}: {effort.points:,} points, {effort.samples:,} samples a size"
@@ -89,6 +91,7 @@ def _opening(bench: Bench) -> str:
     absent = [source.title for name, source in SOURCES.items() if name not in bench.datasets]
     missing = f"\nNot at hand: {', '.join(absent)}.\n" if absent else ""
     low, high = scale.sizes
+    remark = f"\n{note}\n" if note else ""
     partial = (
         "\nRuns were used as far as they had come; each table tells the samples that it rests on.\n"
         if bench.stored
@@ -109,7 +112,7 @@ that holds it.
 ## Data
 
 {data}
-{missing}"""
+{missing}{remark}"""
 
 
 def _count(bench: Bench, name: str) -> str:

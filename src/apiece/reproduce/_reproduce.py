@@ -44,6 +44,7 @@ def reproduce(
     models: Sequence[str] = MODELS,
     stored: bool = False,
     page: str | Path | None = None,
+    note: str = "",
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> Path:
@@ -66,6 +67,8 @@ def reproduce(
         Whether to collect nothing, and make do with what is stored, also of incomplete runs.
     page
         Write the page there too, with its figures beside it.
+    note
+        What the page should say of the data, such as which embeddings they are.
     n_jobs, progress
         As in `apiece.collect`.
 
@@ -84,7 +87,7 @@ def reproduce(
         shown = exhibit.make(bench)
         if not shown.table.empty:
             write(exhibit, shown, bench.to / scale)
-            write_page(bench, bench.to / scale)
+            write_page(bench, bench.to / scale, note=note)
         elif name != "all":
             raise PlanError(
                 f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
@@ -92,7 +95,7 @@ def reproduce(
                 "(--stored) to collect what is missing."
             )
     if page is not None:
-        return write_page(bench, bench.to / scale, Path(page))
+        return write_page(bench, bench.to / scale, Path(page), note)
     return bench.to / scale / "reproduction.md"
 
 
