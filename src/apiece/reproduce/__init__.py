@@ -6,7 +6,8 @@ need them, and continued where they stopped.
 
 from __future__ import annotations
 
-from apiece.reproduce._reproduce import estimate, names, reproduce
+from apiece.reproduce._exhibit import names
+from apiece.reproduce._reproduce import estimate, reproduce
 from apiece.reproduce._scale import SCALES, Scale
 
 __all__ = ["SCALES", "Scale", "estimate", "names", "reproduce"]

@@ -71,6 +71,16 @@ def exhibit(
     return register
 
 
+def names() -> tuple[str, ...]:
+    """Return the names of all tables and figures, tables first, in the paper's order."""
+
+    def place(name: str) -> tuple[bool, bool, int]:
+        digits = "".join(filter(str.isdigit, name))
+        return (not digits, name.startswith("figure"), int(digits or 0))
+
+    return tuple(sorted(EXHIBITS, key=place))
+
+
 @contextmanager
 def panels(n: int, columns: int = 3, height: float = 2.9) -> Iterator[tuple[Any, list[Any]]]:
     """Open a figure with ``n`` axes in rows, in the one style."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apiece._files import cannot_write, make_folder, write_whole
 from apiece.reproduce._bench import Bench
-from apiece.reproduce._exhibit import EXHIBITS, Exhibit, Shown
+from apiece.reproduce._exhibit import Exhibit, Shown, names
 from apiece.reproduce._sources import SOURCES
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     note
         What to know of the data, such as which embeddings they are.
     """
-    found = [name for name in EXHIBITS if (folder / f"{name}.md").is_file()]
+    found = [name for name in names() if (folder / f"{name}.md").is_file()]
     text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in found)
     target = folder / PAGE if page is None else page
     if page is not None:

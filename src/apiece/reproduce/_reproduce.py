@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from apiece._check import one_of
 from apiece.errors import PlanError
 from apiece.reproduce._bench import Bench
-from apiece.reproduce._exhibit import EXHIBITS
+from apiece.reproduce._exhibit import EXHIBITS, names
 from apiece.reproduce._page import write, write_page
 from apiece.reproduce._scale import MODELS, SCALES
 from apiece.reproduce._sources import SOURCES, SYNTHETIC, at_hand
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 for _module in ("_evidence", "_accuracy", "_valuation", "_addition", "_speed"):
     import_module(f"apiece.reproduce.{_module}")  # each registers what it can make
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all tables and figures, tables first, in the paper's order."""
-
-    def place(name: str) -> tuple[bool, bool, int]:
-        digits = "".join(filter(str.isdigit, name))
-        return (not digits, name.startswith("figure"), int(digits or 0))
-
-    return tuple(sorted(EXHIBITS, key=place))
 
 
 def reproduce(
@@ -140,8 +130,8 @@ def estimate(
                 "minutes": cost.seconds / 60 / max(1, n_jobs),
             }
         )
-    names = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
-    return pd.DataFrame(rows, columns=names)
+    columns = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _chosen(name: str) -> tuple[str, ...]:
