@@ -18,7 +18,7 @@ from apiece.laws import Laws
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
 from apiece.reproduce._bench import Bench, Setting
-from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
+from apiece.reproduce._exhibit import Shown, count_axis, decades, exhibit, panels
 
 METHODS = ("likelihood", "bayes")
 
@@ -98,12 +98,14 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
     with panels(len(measures)) as (figure, axes):
         for measure, ax in zip(measures, axes, strict=True):
             for (method, samples), rows in table.groupby(["method", "samples"], sort=False):
-                style = "-" if method == "likelihood" else "--"
+                style = "-" if method == METHODS[0] else "--"
+                color = f"C{bench.scale.counts.index(samples)}"
                 rows = rows.sort_values("k")
-                ax.plot(rows["k"], rows[measure], style, label=f"{method} ({samples})")
+                ax.plot(rows["k"], rows[measure], style, color=color, label=f"{method} ({samples})")
             ax.axvline(bench.scale.sizes[1], color="0.5", linestyle=":")
             ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
             size_axis(ax)
+            decades(ax)
         axes[-1].legend(fontsize="x-small", ncols=2)
         figure.suptitle(f"{table['data'].iloc[0]}, logistic regression", fontsize="medium")
     return figure

@@ -21,7 +21,7 @@ from apiece.plots._style import size_axis
 from apiece.reproduce import _paper
 from apiece.reproduce._accuracy import scores
 from apiece.reproduce._bench import TITLES, Bench, Setting
-from apiece.reproduce._exhibit import Shown, exhibit, panels
+from apiece.reproduce._exhibit import Shown, decades, exhibit, panels
 
 RELIABLE: Final = 0.8  # the paper leaves out points of lower R² where it shows parameters
 _QUANTILES: Final = (0.2, 0.4, 0.6, 0.8)
@@ -349,6 +349,7 @@ def aggregate(bench: Bench) -> Shown:
             table = bench.contributions(setting)
             law = api.aggregate(table)
             plot_aggregate(law, contributions=table, ax=ax)
+            decades(ax)
             ax.set_title(_words(bench, setting))
             rows.append({**told(bench, setting), "ε": law.eps, "b": law.b, "λ": law.lam})
     return Shown(pd.DataFrame(rows), figure)

@@ -101,3 +101,9 @@ def count_axis(ax: Any, counts: tuple[int, ...]) -> None:
     ax.set_xticks(counts, [f"{count:,}" for count in counts])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("samples a point")
+
+
+def decades(ax: Any) -> None:
+    """Mark powers of ten alone on an axis of sizes, where more would not fit into a panel."""
+    ticker = optional("matplotlib.ticker", extra="plots", purpose="Figures")
+    ax.xaxis.set_major_locator(ticker.LogLocator())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._files import cannot_write, make_folder, write_whole
+from apiece.plots import style
 from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import Exhibit, Shown, names
 from apiece.reproduce._sources import SOURCES
@@ -35,7 +36,8 @@ def write(exhibit: Exhibit, shown: Shown, folder: Path) -> list[Path]:
     if shown.figure is not None:
         for suffix in ("png", "pdf"):
             buffer = io.BytesIO()
-            shown.figure.savefig(buffer, format=suffix, dpi=110)
+            with style():
+                shown.figure.savefig(buffer, format=suffix, dpi=110)
             written[folder / f"{exhibit.name}.{suffix}"] = buffer.getvalue()
     written[folder / f"{exhibit.name}.md"] = _section(exhibit, shown).encode()
     for path, content in written.items():
