@@ -116,7 +116,7 @@ def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
     assert table["paper"].tolist() == [0.985, 0.985]
     text = (tmp_path / "out" / "smoke" / "reproduction.md").read_text()
     assert "| IMDB | logistic regression | 24 | " in text
-    assert "Not at hand: MiniBooNE" in text
+    assert "Not measured: MiniBooNE" in text
     assert "Drawn from two clouds." in text
 
 

@@ -91,7 +91,7 @@ def _opening(bench: Bench, note: str) -> str:
         for name in bench.datasets
     )
     absent = [source.title for name, source in SOURCES.items() if name not in bench.datasets]
-    missing = f"\nNot at hand: {', '.join(absent)}.\n" if absent else ""
+    missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     low, high = scale.sizes
     remark = f"\n{note}\n" if note else ""
     partial = (
