@@ -39,7 +39,7 @@ def test_nothing_that_can_be_thrown_at_it_makes_a_law_fail(estimator, contributi
 def test_other_units_scale_curves_and_intervals(estimator, contributions, scale):
     sizes = list(contributions.k_range)
     one, two = estimator.fit(contributions), estimator.fit(contributions.scaled(scale))
-    # Learning the population stops when it changes little, after steps that rounding may shift: with
+    # Learning stops when the population changes little, after steps that rounding may shift: with
     # a few points whose contributions differ by a factor of 1e8 that shows in the second digit.
     unit = np.abs(one.mean(sizes)).max() + np.nanmax(one.stderr(sizes))
     assert_allclose(two.mean(sizes) / scale, one.mean(sizes), atol=1e-2 * unit)
