@@ -187,12 +187,12 @@ def workers(options: argparse.Namespace) -> None:
     """
     from apiece.engine import LogisticEngine, RefitEngine
 
-    # Short units of work, so that a short run keeps two workers busy to its end.
+    # Short units of work, so that a run of half a minute keeps two workers busy to its end.
     LogisticEngine.rows_per_shard, RefitEngine.rows_per_shard = 6_000, 25
     data = make_data(options.points)
     few = np.arange(0, options.points, options.points // 50)
     cases = {
-        "refit": {"engine": "refit", "points": few, "samples": 8, "share": 25},
+        "refit": {"engine": "refit", "points": few, "samples": 60, "share": 25},
         "logistic": {"engine": "logistic", "samples": 10},
     }
     for name, case in cases.items():
@@ -228,7 +228,7 @@ def main() -> None:
     step.add_argument("--out", type=Path, default=Path("scale.png"))
     step.set_defaults(do=plot)
     step = steps.add_parser("workers", help="throughput with two workers and with one")
-    step.add_argument("--points", type=int, default=6_000)
+    step.add_argument("--points", type=int, default=40_000)
     step.set_defaults(do=workers)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was done is logged
