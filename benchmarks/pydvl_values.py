@@ -13,10 +13,7 @@ import time
 import warnings
 
 import numpy as np
-
-warnings.simplefilter("ignore")
-
-from pydvl.valuation import (  # noqa: E402
+from pydvl.valuation import (
     DataOOBValuation,
     Dataset,
     KNNShapleyValuation,
@@ -26,13 +23,14 @@ from pydvl.valuation import (  # noqa: E402
     ShapleyValuation,
     SupervisedScorer,
 )
-from sklearn.ensemble import RandomForestClassifier  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
-from threadpoolctl import threadpool_limits  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
 
 def main(source: str, target: str) -> None:
+    warnings.simplefilter("ignore")
     with np.load(source) as file:
         arrays = dict(file)
     train = Dataset(arrays["X"], arrays["y"])

@@ -166,4 +166,5 @@ def _intervals(
     low = np.quantile(rate, (1 - level) / 2, axis=0, method="lower")
     high = np.quantile(rate, (1 + level) / 2, axis=0, method="higher")
     p_more = (one > two).mean(axis=0)
-    return tuple(np.where(is_known, part, np.nan) for part in (low, high, p_more))  # type: ignore[return-value]
+    low, high, p_more = (np.where(is_known, part, np.nan) for part in (low, high, p_more))
+    return low, high, p_more
