@@ -30,7 +30,7 @@ from apiece.engine._taylor import sigmoid
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
-_BLOCK = 192  # points solved together with many classes: products with the inverse read it once
+_TOGETHER = 192  # points solved together with many classes: products with the inverse read it once
 _SMALL = 600  # parameters of many classes up to which double precision costs nothing
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 _MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
@@ -175,10 +175,13 @@ class LogisticEngine(BaseEngine):
         joining = SoftmaxJoining(base)
 
         def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-            change, left, is_good = joining.solve(x, y)
-            return score.delta(change), left, is_good
+            delta, left, is_good = np.empty(len(y)), np.empty(len(y)), np.empty(len(y), dtype=bool)
+            for some in np.array_split(joining.by_ease(x, y), -(-len(y) // _TOGETHER)):
+                change, left[some], is_good[some] = joining.solve(x[some], y[some])
+                delta[some] = score.delta(change)
+            return delta, left, is_good
 
-        return _Fitted(score.loss, base.decrement, _BLOCK, solve)
+        return _Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
 
     @property
     def _C(self) -> float:

@@ -19,7 +19,8 @@ import numpy as np
 
 from apiece._typing import AnyArray, FloatArray, IntArray
 
-RADIUS = 10.0  # up to which `curve` is good to 1e-6 of its value, and far better below
+RADIUS = 20.0  # up to which `curve` is good to 2e-6 of its value, and far better below
+_CORE = 0.25  # up to which its series needs no doubling
 
 
 def probabilities(margins: FloatArray) -> FloatArray:
@@ -58,13 +59,14 @@ def bend(pi: AnyArray, v: AnyArray) -> AnyArray:
     return product
 
 
-def curve(x: AnyArray) -> AnyArray:
-    r"""Return $\varphi(x) = e^x - 1 - x$ to relative precision, for ``|x| <= RADIUS``.
+def curve(x: AnyArray, reach: float = RADIUS) -> AnyArray:
+    r"""Return $\varphi(x) = e^x - 1 - x$ to relative precision, for ``|x| <= reach <= RADIUS``.
 
-    A short series at $x/32$, doubled five times by
+    A short series at $x/2^n$, doubled n times by
     $\varphi(2a) = 2\varphi(a) + (a + \varphi(a))^2$, whose terms have one sign.
     """
-    a = x * np.asarray(1 / 32, dtype=x.dtype)
+    n_doublings = max(0, int(np.ceil(np.log2(max(reach, _CORE) / _CORE))))
+    a = x * np.asarray(0.5**n_doublings, dtype=x.dtype)
     f = a * np.asarray(1 / 720, dtype=x.dtype)
     for coefficient in (1 / 120, 1 / 24, 1 / 6):
         f += np.asarray(coefficient, dtype=x.dtype)
@@ -73,7 +75,7 @@ def curve(x: AnyArray) -> AnyArray:
     f *= a
     f *= a
     square = np.empty_like(f)
-    for _ in range(5):
+    for _ in range(n_doublings):
         np.add(a, f, out=square)
         square *= square
         f += f
@@ -106,7 +108,7 @@ def against(top: IntArray, eta: AnyArray) -> AnyArray:
     return full
 
 
-def remainder(pi: AnyArray, eta: AnyArray) -> AnyArray:
+def remainder(pi: AnyArray, eta: AnyArray, reach: float = RADIUS) -> AnyArray:
     r"""Return $r$, what the probabilities change by beyond first order; shape of ``eta``.
 
     Double precision takes the exponential, single precision the series (see `curve`).
@@ -117,8 +119,10 @@ def remainder(pi: AnyArray, eta: AnyArray) -> AnyArray:
         Probabilities of all classes, shape ``(K, n)``.
     eta
         Changes of all margins as `against` gives them, shape ``(n_models, K, n)``.
+    reach
+        Bound of them.
     """
-    r = np.expm1(eta) - eta if eta.dtype == np.float64 else curve(eta)
+    r = np.expm1(eta) - eta if eta.dtype == np.float64 else curve(eta, reach)
     mean, bent = (np.einsum("nck,ck->nk", v, pi)[:, None, :] for v in (eta, r))
     s = mean + bent
     r -= bent

@@ -118,6 +118,16 @@ class Joining:
         is_good = np.isfinite(parameters).all(axis=(1, 2)) & (left <= self._tolerance)
         return Change(parameters, pull, x, outside, response), left, is_good
 
+    def by_ease(self, X: FloatArray, y: IntArray) -> IntArray:
+        """Order points by the probability of their class: those that move the model little first.
+
+        Points solved together should take as many steps: each step reads the whole inverse, be it
+        for one of them.
+        """
+        x, _ = self.base.place(X)
+        pi = all_probabilities(spread(self.base.theta @ x.T))
+        return np.argsort(-pi[y, np.arange(len(y))], kind="stable")
+
     def _fast(
         self, x: FloatArray, margin: FloatArray, truth: FloatArray
     ) -> tuple[AnyArray, FloatArray, AnyArray, FloatArray]:
@@ -135,14 +145,15 @@ class Joining:
         now: list[AnyArray] = [d_all.copy(), t_all, np.ones(n), M, short, margin, truth]
         for count in range(_FAST_STEPS):
             eta = against(self._top, spread(times(now[0], rows.T)))
-            is_near = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2))) < RADIUS
+            reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
+            is_near = reach < RADIUS
             if not is_near.all():
                 active, eta, now = active[is_near], eta[is_near], [v[is_near] for v in now]
                 mixing.keep(is_near)
             if not len(active):
                 break
             d, t, bent, M, short, margin, truth = now
-            r = self._C * remainder(self._pi, eta)[:, :-1]
+            r = self._C * remainder(self._pi, eta, float(reach[is_near].max()))[:, :-1]
             pushed = times(spread(r), rows)
             c = base.precondition(pushed)
             shift = spread(c @ short[:, :, None])[:, :, 0]
@@ -152,13 +163,15 @@ class Joining:
             image = _outer(t, short) - pushed
             d, relative = mixing.next(d, new, image)
             if count == 0:
-                bent = np.clip(relative / _BENT, 1.0, 10.0)
+                bent = np.clip(relative / _BENT, 1.0, 20.0)
             is_done = relative * bent <= self._tolerance
             done = active[is_done]
             t_all[done], r_all[done], left[done] = t[is_done], r[is_done], relative[is_done]
             close = relative < 0.1
             d_all[active[close]] = new[close]  # where to go on from, should it not converge
             stay, now = ~is_done & (relative < 3.0), [d, t, bent, M, short, margin, truth]
+            if not stay.any():
+                break
             if not stay.all():
                 active, now = active[stay], [v[stay] for v in now]
                 mixing.keep(stay)

@@ -90,11 +90,10 @@ class SoftmaxScore:
             return self._exact(change, block)[0]
         first = self._first(change, block)
         eta = against(self._top, self._eta(change, block, self._short))
-        far = np.flatnonzero(
-            ~((eta.max(axis=(1, 2)) < _RADIUS) & (eta.min(axis=(1, 2)) > -_RADIUS))
-        )
-        eta[far] = 0.0
-        fall = -first - self._beyond(eta)
+        reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
+        far = np.flatnonzero(~(reach < _RADIUS))
+        eta[far] = reach[far] = 0.0
+        fall = -first - self._beyond(eta, float(reach.max(initial=0.0)))
         if len(far):
             exact, moved = self._exact(change, block.start + far)
             fall[far] = exact + np.einsum("nck,ck->n", moved, self._gradient) - first[far]
@@ -119,19 +118,19 @@ class SoftmaxScore:
             eta += parameters[:, :, -1:] * own[:, None, :]
         return spread(eta)
 
-    def _beyond(self, eta: AnyArray) -> FloatArray:
+    def _beyond(self, eta: AnyArray, reach: float) -> FloatArray:
         """Mean change of the loss beyond first order, ``eta`` against the likeliest class."""
         pi, n = self._pi, len(self._y)
         if self._metric.name == "log_loss":
-            bent = np.einsum("nck,ck->nk", curve(eta), pi)
+            bent = np.einsum("nck,ck->nk", curve(eta, reach), pi)
             s = np.einsum("nck,ck->nk", eta, pi).astype(np.float64) + bent
             return np.asarray((bent + np.log1p(s) - s).sum(axis=1) / n)
-        r = remainder(pi, eta)
+        r = remainder(pi, eta, reach)
         moved = r + bend(pi, eta)
         first = np.einsum("nck,ck->n", r, self._slope, optimize=True).astype(np.float64)
         if self._metric.name == "brier":
             return np.asarray((first + np.einsum("nck,nck->n", moved, moved)) / n)
-        bent = np.einsum("nck,ck->nk", curve(moved), self._inner)
+        bent = np.einsum("nck,ck->nk", curve(moved, 1.0), self._inner)
         s = np.einsum("nck,ck->nk", moved, self._inner).astype(np.float64) + bent
         return np.asarray((first + (bent + np.log1p(s) - s).sum(axis=1)) / n)
 
