@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from apiece import Dataset
 from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine
 from apiece.engine._logistic import converged
+from apiece.engine._newton import _FAR, Joining, fit_base
 from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
 from apiece.records import Task
 
@@ -97,3 +98,22 @@ def test_series_give_the_change_of_every_smooth_loss(m, eta, y):
             METRICS[name].loss(np.array([y]), np.array([[q[i], p[i]]])) for i in (0, 1)
         )
         assert_allclose(series[:, 0] @ powers, after - before, atol=3e-6)
+
+
+@given(
+    m=st.floats(1e-3, 12) | st.floats(-12, -1e-3),
+    eta=st.floats(1e-4, 20) | st.floats(-20, -1e-4),
+)
+def test_the_remainder_keeps_its_digits_far_from_the_optimum(m, eta):
+    # one point of D with the given margin: x = 1, and C such that m is its optimum
+    y = float(m > 0)
+    C = abs(m) / sigmoid(np.array([-abs(m)]))[0]
+    base = fit_base(np.ones((1, 1)), np.array([y]), np.ones(1), C)
+    assert base is not None
+    m = base.margins.astype(np.longdouble)
+    first = 1 / (1 + np.exp(-m))
+    moved = 1 / (1 + np.exp(-m - eta))
+    exact = C * (moved - first - first * (1 - first) * eta)
+    found = Joining(base)._remainder(np.array([[eta]], dtype=np.float32), _FAR)
+    curved = C * first * (1 - first) * eta**2 / 2  # what cancels where the second derivative does
+    assert_allclose(found[0], exact.astype(float), atol=1e-5 * float(min(curved[0], C)), rtol=1e-5)

@@ -20,15 +20,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from apiece._typing import AnyArray, BoolArray, FloatArray
+from apiece.engine._softmax import RADIUS as WIDE
+from apiece.engine._softmax import curve
 from apiece.engine._taylor import RADIUS, horner, sigmoid, sigmoid_series
 
-_FAST_STEPS = 12
-_FAST_TOLERANCE = 1e-6  # change of the margins in a step, relative; what is left is far less
+
+class _Range(NamedTuple):
+    """How far margins may change in an iteration, its steps, and the last one's relative length."""
+
+    radius: float
+    steps: int
+    tolerance: float
+
+
+_NEAR = _Range(RADIUS, steps=12, tolerance=1e-6)  # what is left is far less than the last step
+_FAR = _Range(WIDE, steps=40, tolerance=2e-7)  # as much is left
 _NEWTON_STEPS = 80
 _ROUNDED = 1e-4  # to which a system is solved in single precision, relative
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
@@ -152,6 +165,11 @@ class Joining:
         self._by_gram = k < 2 * p
         self._series = sigmoid_series(base.margins)
         self._series32 = [(base.C * c).astype(np.float32) for c in self._series[2:]]
+        rare = sigmoid(-np.abs(base.margins))  # probability of the class that is less likely
+        self._sign = np.where(base.margins > 0, -1.0, 1.0).astype(np.float32)
+        self._rare, self._weight = (
+            v.astype(np.float32) for v in (rare, base.C * self._sign * rare * (1 - rare))
+        )
         self._rows32 = base.rows.astype(np.float32)
         self._gram32 = self._rows32 @ self._rows32.T if self._by_gram else None
         self._gram: FloatArray | None = None
@@ -174,12 +192,13 @@ class Joining:
         b = solve_triangular(base.factor, x.T, lower=True, check_finite=False).T
         beta = np.einsum("ij,ij->i", b, b)
         margin = x @ base.theta
-        u, left = self._fast(b, beta, margin, y)
-        hard = np.flatnonzero(~(left <= _FAST_TOLERANCE))
-        if len(hard):
-            u[hard], left[hard] = self._newton(b[hard], beta[hard], margin[hard], y[hard])
+        u, left = np.empty_like(b), np.full(len(b), np.inf)
+        for way in (partial(self._fast, _NEAR), partial(self._fast, _FAR), self._newton):
+            hard = np.flatnonzero(np.isinf(left))
+            if len(hard):
+                u[hard], left[hard] = way(b[hard], beta[hard], margin[hard], y[hard])
         delta = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
-        converged = np.isfinite(delta).all(axis=1) & (left <= _FAST_TOLERANCE)
+        converged = np.isfinite(delta).all(axis=1) & (left <= _NEAR.tolerance)
         return delta, left, converged
 
     def _times_gram32(self, r: AnyArray) -> AnyArray:
@@ -188,25 +207,25 @@ class Joining:
         return np.asarray((r @ self._rows32) @ self._rows32.T)
 
     def _fast(
-        self, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
+        self, within: _Range, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Iterate the optimality condition in single precision, with a secant step in between.
 
-        It converges where the joining point changes margins by less than the radius of the series;
-        the first-order part ``t b`` stays in double precision. Rows that fail have ``left`` = inf.
+        It converges where the joining point changes margins by less than the radius; the
+        first-order part ``t b`` stays in double precision. Rows that fail have ``left`` = inf.
         """
-        C = self.base.C
+        C, (radius, steps, tolerance) = self.base.C, within
         q_all = b.astype(np.float32) @ self._rows32.T
         t_all = _proximal(margin, beta, y, C)
         eta_all = q_all * t_all[:, None].astype(np.float32)
-        left = np.where(_within(eta_all, RADIUS), 0.0, np.inf)
+        left = np.where(_within(eta_all, radius), 0.0, np.inf)
         active = np.flatnonzero(left == 0)
         eta, q, t = eta_all[active], q_all[active], t_all[active]
         old: tuple[AnyArray, AnyArray] | None = None
-        for _ in range(_FAST_STEPS):
+        for _ in range(steps):
             if not len(active):
                 break
-            r = self._remainder(eta)
+            r = self._remainder(eta, within)
             shift = _dot(q, r)
             t = _proximal(margin[active] - shift, beta[active], y[active], C, start=t)
             new = q * t[:, None].astype(np.float32)
@@ -214,9 +233,9 @@ class Joining:
             f = new - eta
             f2, size = _dot(f, f), _dot(new, new)
             left[active] = np.sqrt(f2 / np.maximum(size, 1e-30))
-            is_lost = ~_within(new, RADIUS, size)
+            is_lost = ~_within(new, radius, size)
             left[active[is_lost]] = np.inf
-            stay = (left[active] > _FAST_TOLERANCE) & ~is_lost
+            stay = (left[active] > tolerance) & ~is_lost
             eta_all[active], t_all[active] = new, t
             eta = new
             if old is not None:
@@ -225,21 +244,38 @@ class Joining:
                 gamma = np.where(size > 1e-4 * f2, _dot(step, f) / np.maximum(size, 1e-30), 0.0)
                 gamma = np.clip(gamma, -1.0, 1.0)
                 eta = new - gamma[:, None].astype(np.float32) * (new - old[1])
-                stay &= _within(eta, RADIUS)
-                left[active[~stay & (left[active] > _FAST_TOLERANCE)]] = np.inf
+                stay &= _within(eta, radius)
+                left[active[~stay & (left[active] > tolerance)]] = np.inf
             old = (f, new)
             if not stay.all():
                 active, eta, q, t = active[stay], eta[stay], q[stay], t[stay]
                 old = (f[stay], new[stay])
-        r = self._remainder(eta_all)
+        is_lost = ~(left <= tolerance)
+        eta_all[is_lost], left[is_lost] = 0.0, np.inf
+        r = self._remainder(eta_all, within)
         t = _proximal(margin - _dot(q_all, r), beta, y, C, start=t_all)
         return b * t[:, None] - r @ self._rows32, left
 
-    def _remainder(self, eta: AnyArray) -> AnyArray:
-        """Return ``C r``."""
-        r = horner(self._series32, eta, np.empty_like(eta))
-        r *= eta
-        r *= eta
+    def _remainder(self, eta: AnyArray, within: _Range) -> AnyArray:
+        r"""Return ``C r``: by a series of each row's own, or by that of the exponential.
+
+        With the less likely class's probability $\pi$ and $\eta$ towards it, $\varphi$ of `curve`
+        and $s = \pi(\eta + \varphi)$, it is $r = \pi(1 - \pi)(\varphi - s\eta) / (1 + s)$.
+        """
+        if within is _NEAR:
+            r = horner(self._series32, eta, np.empty_like(eta))
+            r *= eta
+            r *= eta
+            return r
+        x = self._sign * eta
+        r = curve(x, float(np.abs(x).max(initial=0.0)))
+        s = x + r
+        s *= self._rare
+        x *= s
+        r -= x
+        r *= self._weight
+        s += 1
+        r /= s
         return r
 
     def _newton(
