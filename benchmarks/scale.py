@@ -133,15 +133,21 @@ def plot(options: argparse.Namespace) -> None:
 
     def told(step: str, field: str, n: int) -> float:
         found = [row.get(field, 0) for row in rows if (row["n"], row["step"]) == (n, step)]
-        return sum(found) if step == "collect" and field != "mb" else max(found)  # in pieces
+        if field == "mb":
+            return max(found)
+        return sum(found) if step == "collect" else found[-1]  # pieces of a run; the final fit
 
     count = [told("collect", "n_contributions", n) for n in sizes]
+    clock = [told("collect", "seconds", n) for n in sizes]
     collect, fit = ([told(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
     peak = [[told(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
-    print("| points | contributions | collect, core seconds | per second and core | fit | peak |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for n, m, c, f, *mb in zip(sizes, count, collect, fit, *peak, strict=True):
-        print(f"| {n:,} | {m:,} | {c:,.0f} | {m / c:,.0f} | {f:,.0f} s | {max(mb):.2f} GB |")
+    print("| points | contributions | collect, clock | core seconds | per core second | fit | peak |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for n, m, s, c, f, *mb in zip(sizes, count, clock, collect, fit, *peak, strict=True):
+        print(
+            f"| {n:,} | {m:,} | {s:,.0f} s | {c:,.0f} | {m / c:,.0f} | {f:,.0f} | "
+            f"{max(mb):.2f} GB |"
+        )
     power = np.polyfit(np.log(count), np.log(collect), 1)[0]
     print(f"collecting takes time as contributions to the power {power:.2f}")
     with look():
@@ -150,7 +156,10 @@ def plot(options: argparse.Namespace) -> None:
         rate = np.array(collect) / np.array(count)
         axes[0].loglog(count, np.median(rate) * np.array(count), ":", color="grey", label="linear")
         for n, m, c in zip(sizes, count, collect, strict=True):
-            axes[0].annotate(f"{n:,} points", (m, c), (6, -10), textcoords="offset points", size=7)
+            place, side = ((-8, 0), "right") if n == sizes[-1] else ((8, -8), "left")
+            axes[0].annotate(
+                f"{n:,} points", (m, c), place, textcoords="offset points", size=7, ha=side
+            )
         axes[0].set(xlabel="contributions", ylabel="core seconds", title="Collecting")
         axes[0].legend()
         axes[1].loglog(sizes, fit, "s-", label="measured")
