@@ -141,7 +141,9 @@ def plot(options: argparse.Namespace) -> None:
     clock = [told("collect", "seconds", n) for n in sizes]
     collect, fit = ([told(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
     peak = [[told(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
-    print("| points | contributions | collect, clock | core seconds | per core second | fit | peak |")
+    print(
+        "| points | contributions | collect, clock | core seconds | per core second | fit | peak |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for n, m, s, c, f, *mb in zip(sizes, count, clock, collect, fit, *peak, strict=True):
         print(

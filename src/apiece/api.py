@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,8 +203,8 @@ def fit(
         The dataset of the run, for methods that learn from features.
     memory
         What contributions may take at once, such as ``"2GB"``, for a run that does not fit into
-        memory: they are streamed from its folder and fitted block by block, to the same laws
-        (``bayes`` without features, ``likelihood``, ``log_ols``). None reads all of them.
+        memory: they are streamed from its folder and fitted block by block, to the same laws (all
+        methods but ``amortized`` and ``bayes`` with features). None reads all of them.
     **settings
         Settings of the estimator, such as ``family="series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$)
         or ``family="power"`` ($\psi_k = c/k^\alpha$); ``backtest=True`` to learn how well the
@@ -215,11 +216,8 @@ def fit(
     Laws
         Parameters with uncertainty, and a status for every point.
     """
-    if isinstance(run, Run) and memory is not None:
-        with run.streamed(memory) as streamed:
-            laws = _fit(streamed, method, dataset, settings)
-    else:
-        laws = _fit(run.contributions() if isinstance(run, Run) else run, method, dataset, settings)
+    with _table(run, memory) as table:
+        laws = _fit(table, method, dataset, settings)
     return replace(laws, labels=run.labels) if isinstance(run, Run) else laws
 
 
@@ -238,7 +236,7 @@ def aggregate(run: Run | Contributions) -> Aggregate:
     Aggregate
         ``eps``, ``b``, ``lam``, with ``mean(k)``, ``interval(k)`` and ``table()``.
     """
-    return estimators.fit_aggregate(run.contributions() if isinstance(run, Run) else run)
+    return estimators.fit_aggregate(run)
 
 
 def value(
@@ -254,6 +252,7 @@ def value(
     level: float = 0.9,
     top: int | None = None,
     random_state: RandomState = 0,
+    memory: int | str | None = None,
 ) -> pd.DataFrame:
     r"""Value every point: a weighted sum of its expected contributions over sizes.
 
@@ -285,6 +284,8 @@ def value(
         Also rank the points and give the probability that each is among the ``top`` best.
     random_state
         Seed of the draws behind the ranks.
+    memory
+        What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
 
     Returns
     -------
@@ -308,7 +309,7 @@ def value(
         "random_state": random_state,
     }
     if source == "law":
-        return marked(_per_row(valuation.value(_laws(laws), **options), attrs), attrs)
+        return marked(_per_row(valuation.value(_laws(laws, memory), **options), attrs), attrs)
     if isinstance(laws, Laws):
         raise PlanError(
             "source='samples' is asked of laws, which hold none: expected a run, or its "
@@ -318,8 +319,8 @@ def value(
         valued = laws.points[laws.points["valued"]]
         # A group is never inside D either: its training sets are drawn without it.
         options["is_candidate"] = (valued["role"] != "pool").to_numpy()
-        laws = laws.contributions()
-    return marked(_per_row(valuation.value_samples(laws, **options), attrs), attrs)
+    with _table(laws, memory) as table:
+        return marked(_per_row(valuation.value_samples(table, **options), attrs), attrs)
 
 
 def compare(
@@ -509,6 +510,7 @@ def report(
     aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
+    memory: int | str | None = None,
 ) -> Path:
     """Write an interactive report: one HTML file that opens in any browser, without a network.
 
@@ -543,13 +545,15 @@ def report(
         Title of the report.
     level
         Coverage of the intervals.
+    memory
+        What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
 
     Returns
     -------
     Path
         The file.
     """
-    known = fit(run) if laws is None else laws
+    known = fit(run, memory=memory) if laws is None else laws
     found = find_for_report(
         run,
         known,
@@ -560,7 +564,8 @@ def report(
         advice=advice,
         aggregate=aggregate,
     )
-    return write_report(run, known, to, images=images, title=title, level=level, **found)
+    shown: dict[str, Any] = {"images": images, "title": title, "level": level, **found}
+    return write_report(run, known, to, memory=memory, **shown)
 
 
 def serve(
@@ -572,6 +577,7 @@ def serve(
     images: Any = None,
     title: str | None = None,
     level: float = 0.9,
+    memory: int | str | None = None,
     **options: Any,
 ) -> None:
     """Serve the report of a stored run on this machine until interrupted, following its growth.
@@ -586,19 +592,19 @@ def serve(
         Port to listen on, 0 for any free one.
     method
         How laws are fitted, as in `fit`.
-    images, title, level, **options
+    images, title, level, memory, **options
         As in `report`; labels are not tried, since laws change all the time.
     """
 
-    def fitted(opened: Run, contributions: Contributions) -> Laws:
-        return replace(fit(contributions, method=method), labels=opened.labels)
+    def fitted(opened: Run, table: Table) -> Laws:
+        return replace(_fit(table, method, None, {}), labels=opened.labels)
 
     def found(opened: Run, laws: Laws) -> dict[str, Any]:
         options_found = find_for_report(opened, laws, advise, relabel=False, **options)
         return {"images": images, "title": title, "level": level, **options_found}
 
     one_of("method", method, estimators.METHODS)
-    serve_report(Path(run), fitted, port=port, ready=ready, find=found)
+    serve_report(Path(run), fitted, port=port, ready=ready, find=found, memory=memory)
 
 
 def _fit(table: Table, method: str, dataset: Dataset | None, settings: dict[str, Any]) -> Laws:
@@ -624,8 +630,12 @@ def _refuse_groups(attrs: dict[str, Any], what: str) -> None:
         )
 
 
-def _laws(laws: Laws | Run | Contributions) -> Laws:
-    return laws if isinstance(laws, Laws) else fit(laws)
+def _table(run: Run | Contributions, memory: int | str | None) -> AbstractContextManager[Table]:
+    return run.table(memory) if isinstance(run, Run) else nullcontext(run)
+
+
+def _laws(laws: Laws | Run | Contributions, memory: int | str | None = None) -> Laws:
+    return laws if isinstance(laws, Laws) else fit(laws, memory=memory)
 
 
 def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str]) -> Any:

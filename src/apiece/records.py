@@ -161,18 +161,49 @@ class Moments:
         """Return the moments of some of the points."""
         return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows])
 
+    def sizes(self, low: int, high: int) -> Moments:
+        """Return the moments of one row at the cardinalities from ``low`` to ``high``."""
+        keep = (self.k[0] >= low) & (self.k[0] <= high)
+        return Moments(self.k[:, keep], self.n[:, keep], self.mean[:, keep], self.m2[:, keep])
 
-class Table(Protocol):
+    @classmethod
+    def joined(cls, parts: Iterable[Moments]) -> Moments:
+        r"""Return the moments of all contributions together, from one row for each part of them.
+
+        At each size $n = \sum_j n_j$, $\bar\Delta = \sum_j n_j \bar\Delta_j / n$ and
+        $M = \sum_j M_j + \sum_j n_j (\bar\Delta_j - \bar\Delta)^2$.
+        """
+        rows = [np.concatenate([part.k, part.n, part.mean, part.m2]) for part in parts]
+        k, n, mean, m2 = np.concatenate([np.empty((4, 0)), *rows], axis=1)
+        sizes, place = np.unique(k, return_inverse=True)
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.bincount(place, values).astype(np.float64)
+
+        middle = total(n * mean) / total(n)
+        spread = total(m2 + n * (mean - middle[place]) ** 2)
+        return cls(sizes[None], total(n)[None], middle[None], spread[None])
+
+
+class Trained(Protocol):
+    """What knows the losses of the models that were trained."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Where the losses came from."""
+        ...
+
+    def losses(self) -> Moments:
+        """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row."""
+        ...
+
+
+class Table(Trained, Protocol):
     """What a fit needs of contributions, whether they are in memory or streamed from a disk."""
 
     @property
     def ids(self) -> AnyArray:
         """The points' names, shape ``(n_points,)``."""
-        ...
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        """Where the rows came from."""
         ...
 
     @property
@@ -203,6 +234,10 @@ class Table(Protocol):
 
     def of(self, points: IntArray) -> Contributions:
         """Return the rows of some points alone, and their ids."""
+        ...
+
+    def between(self, low: int, high: int) -> Table:
+        """Return the rows at cardinalities from ``low`` to ``high`` alone."""
         ...
 
     def parts(self) -> Iterator[Contributions]:
@@ -335,9 +370,29 @@ class Contributions:
         found = self.where(place[self.point] >= 0)
         return replace(found, point=place[found.point], ids=self.ids[points])
 
+    def between(self, low: int, high: int) -> Contributions:
+        """Return the rows at cardinalities from ``low`` to ``high`` alone."""
+        return self.where((self.k >= low) & (self.k <= high))
+
     def parts(self) -> Iterator[Contributions]:
         """Yield the rows of all points at once, since they are in memory."""
         yield self
+
+    def losses(self) -> Moments:
+        """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row.
+
+        >>> table = Contributions.from_arrays(
+        ...     task=[0, 0, 1], point=[0, 1, 0], k=[9, 9, 9], delta=[0, 0, 0], loss=[1, 1, 2]
+        ... )
+        >>> table.losses().mean, table.losses().n
+        (array([[1.5]]), array([[2.]]))
+        """
+        known = np.flatnonzero(np.isfinite(self.loss))
+        _, first = np.unique(self.task[known], return_index=True)
+        rows = known[first]
+        return Contributions.from_arrays(
+            point=np.zeros(len(rows)), k=self.k[rows], delta=self.loss[rows], ids=["all"]
+        ).moments()
 
     def scaled(self, factor: float) -> Contributions:
         """Return the same table in other units: every contribution and loss times ``factor``."""

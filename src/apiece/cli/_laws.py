@@ -39,6 +39,9 @@ LEVEL = click.option(
     type=click.FloatRange(0, 1, True, True),
     help="Coverage of the interval.",
 )
+MEMORY = click.option(
+    "--memory", help="For a run that does not fit: what to take at once, such as 2GB."
+)
 
 
 _FIT_EXAMPLES = """
@@ -69,7 +72,7 @@ the same options.
 @click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are foretold.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
 @click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
-@click.option("--memory", help="For a run that does not fit: what to take at once, such as 2GB.")
+@MEMORY
 @reading
 @common
 def fit(
@@ -193,6 +196,7 @@ Examples:
 @click.option("--weights", type=Numbers(), help="Weights of your own: 100=0.5,1000=0.5.")
 @click.option("--source", default="law", show_default=True, help="law, or samples (Monte Carlo).")
 @click.option("--top", type=int, help="Also rank, with the chance to be among so many best.")
+@MEMORY
 @LEVEL
 @OUT
 @common
@@ -202,6 +206,7 @@ def value(
     beta: str,
     weights: dict[str, float] | None,
     source: str,
+    memory: str | None,
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -214,10 +219,11 @@ def value(
     opened = open_run(run)
     a, b = _shape(beta)
     table = api.value(
-        opened if source == "samples" else _laws(opened, run, quiet),
+        opened if source == "samples" else _laws(opened, run, quiet, memory),
         sizes=in_range(sizes),
         weights=_size_weights(weights),
         source=source,
+        memory=memory,
         a=a,
         b=b,
         **options,
@@ -349,7 +355,7 @@ def fitted(path: Path, quiet: bool) -> Laws:
     return _laws(open_run(path), path, quiet)
 
 
-def _laws(run: Run, path: Path, quiet: bool) -> Laws:
+def _laws(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
     """Return the laws that were fitted last, fitting and keeping them if there are none."""
     from apiece import api
     from apiece.laws import Laws
@@ -359,7 +365,7 @@ def _laws(run: Run, path: Path, quiet: bool) -> Laws:
         return Laws.load(file)
     _say_if_unfinished(run, quiet)
     note(f"no laws yet: fitting them by {api.DEFAULT_METHOD} into {file}", quiet=quiet)
-    laws = api.fit(run)
+    laws = api.fit(run, memory=memory)
     laws.save(file)
     return laws
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from apiece.cli._common import common, emit, note
-from apiece.cli._laws import LEVEL, RUN, _laws
+from apiece.cli._laws import LEVEL, MEMORY, RUN, _laws
 
 DATA = click.option(
     "--data",
@@ -36,6 +36,7 @@ TITLE = click.option("--title", help="Title of the report.")
 @DATA
 @IDS
 @TITLE
+@MEMORY
 @LEVEL
 @common
 def report(
@@ -44,6 +45,7 @@ def report(
     data: Path | None,
     ids: str | None,
     title: str | None,
+    memory: str | None,
     level: float,
     as_json: bool,
     quiet: bool,
@@ -57,8 +59,9 @@ def report(
     from apiece.store import open_run
 
     opened = open_run(run)
-    laws = _laws(opened, run, quiet)
-    path = api.report(opened, laws, to=out, title=title, level=level, rows=data, ids=ids)
+    laws = _laws(opened, run, quiet, memory)
+    shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
+    path = api.report(opened, laws, to=out, memory=memory, **shown)
     if as_json:
         emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
         return
@@ -86,6 +89,7 @@ def report(
 @DATA
 @IDS
 @TITLE
+@MEMORY
 @LEVEL
 @common
 def serve(
@@ -96,6 +100,7 @@ def serve(
     data: Path | None,
     ids: str | None,
     title: str | None,
+    memory: str | None,
     level: float,
     as_json: bool,
     quiet: bool,
@@ -119,6 +124,6 @@ def serve(
 
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     try:
-        api.serve(run, port=port, method=method, ready=ready, **shown)
+        api.serve(run, port=port, method=method, ready=ready, memory=memory, **shown)
     except KeyboardInterrupt:
         note("ended", quiet=quiet)

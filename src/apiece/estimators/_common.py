@@ -90,7 +90,7 @@ def centred_log(k: FloatArray, n: FloatArray, k_ref: float) -> FloatArray:
 def in_memory_only(what: str) -> FitError:
     """Build the error for what cannot be fitted to contributions that are streamed."""
     return FitError(
-        f"{what} needs all contributions in memory: expected bayes, likelihood or log_ols, without "
-        "features or a backtest, where memory= is set. Leave memory (--memory) out, or choose one "
-        "of those."
+        f"{what} needs all contributions in memory: expected bayes, likelihood, log_ols or auto, "
+        "without features, where memory= is set. Leave memory (--memory) out, or choose one of "
+        "those."
     )

@@ -38,7 +38,7 @@ METHODS: Final[dict[str, type[Any]]] = {
     "log_ols": LogOLS,
 }
 
-STREAMING: Final = ("bayes", "likelihood", "log_ols")  # what needs no table in memory
+STREAMING: Final = ("auto", "bayes", "likelihood", "log_ols")  # what needs no table in memory
 
 
 def fit(
@@ -83,13 +83,12 @@ def fit(
         if name not in known:
             raise unknown_name(f"setting of {method},", name, [*known, *features_of(method)])
     estimator = METHODS[method](**settings)
-    if not isinstance(contributions, Contributions) and (method not in STREAMING or backtest):
-        raise in_memory_only("a backtest" if backtest else method)
+    if not isinstance(contributions, Contributions) and method not in STREAMING:
+        raise in_memory_only(method)
     laws: Laws = estimator.fit(contributions, **data)
     if backtest and "backtest" not in laws.diagnostics:
         rivals = tuple(rival for rival in CANDIDATES if rival != estimator)
         own = () if data else (estimator,)  # with features it would have seen what is held out
-        assert isinstance(contributions, Contributions)
         outcome = run_backtest(contributions, candidates=(*own, *rivals))
         laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
     if on_failure == "raise":

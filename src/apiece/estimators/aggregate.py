@@ -24,7 +24,7 @@ from apiece._typing import FloatArray
 from apiece.errors import FitError, PlanError
 from apiece.laws.provenance import provenance
 from apiece.laws.sizes import check_sizes, middle
-from apiece.records import Contributions
+from apiece.records import Trained
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,7 @@ class Aggregate:
 
     Examples
     --------
+    >>> from apiece import Contributions
     >>> k = np.repeat([50, 100, 200, 400], 5)
     >>> losses = 0.2 + 3 / k + 1e-3 * np.random.default_rng(0).normal(size=20)
     >>> table = Contributions.from_arrays(point=np.zeros(20), k=k, delta=np.zeros(20), loss=losses)
@@ -153,34 +154,40 @@ class Aggregate:
         return ends[0], ends[1]
 
 
-def fit_aggregate(contributions: Contributions) -> Aggregate:
+def fit_aggregate(contributions: Trained) -> Aggregate:
     """Fit the law of the mean loss from the losses of the tasks.
 
     Parameters
     ----------
     contributions
-        Table of contributions with ``loss``, the loss of the model trained on each task's ``D``.
+        A run, or a table of contributions with ``loss``, the loss of the model trained on each
+        task's ``D``.
 
     Raises
     ------
     FitError
         If losses are unknown, or there are fewer than four tasks or three sizes.
     """
-    k, loss = _tasks(contributions)
-    sizes, place, n = np.unique(k, return_inverse=True, return_counts=True)
-    if len(sizes) < 3 or len(k) < 4:
+    losses = contributions.losses()
+    sizes, n, level, m2 = losses.k[0], losses.n[0], losses.mean[0], losses.m2[0]
+    if not len(sizes):
         raise FitError(
-            f"{len(k)} losses at {len(sizes)} sizes do not determine a floor, a scale and an "
+            "the losses of the models trained on D are unknown: expected them in "
+            "contributions.loss, where a run stores them. Pass a run, or contributions with loss="
+        )
+    n_tasks = int(n.sum())
+    if len(sizes) < 3 or n_tasks < 4:
+        raise FitError(
+            f"{n_tasks} losses at {len(sizes)} sizes do not determine a floor, a scale and an "
             "exponent: expected four tasks at three sizes or more. Collect more sizes."
         )
     k_ref = middle((int(sizes[0]), int(sizes[-1])))
-    shift, unit = float(loss.mean()), float(np.abs(loss - loss.mean()).max()) or 1.0
-    scaled = (loss - shift) / unit
-    mean = np.bincount(place, scaled) / n
-    m2 = np.asarray(np.bincount(place, (scaled - mean[place]) ** 2), np.float64)
+    shift = float(n @ level) / n_tasks
+    unit = float((np.abs(level - shift) + np.sqrt(m2)).max()) or 1.0
+    mean, m2 = (level - shift) / unit, m2 / unit**2
     x = np.log(sizes / k_ref)
 
-    moments = x, n.astype(np.float64), mean, m2
+    moments = x, n, mean, m2
     log_likelihood, coef, cov, _ = _walk(*moments, _LAMBDAS, _GAMMAS)
     best = np.unravel_index(int(np.argmax(log_likelihood)), log_likelihood.shape)
     near = _LAMBDAS[best[0]] * (_LAMBDAS[1] / _LAMBDAS[0]) ** np.linspace(-1, 1, 201)
@@ -200,26 +207,13 @@ def fit_aggregate(contributions: Contributions) -> Aggregate:
         sigma=float(np.sqrt(s2[top, 0]) * unit),
         gamma=float(_GAMMAS[best[1]]),
         k_range=(int(sizes[0]), int(sizes[-1])),
-        n_tasks=len(k),
+        n_tasks=n_tasks,
         grid=np.broadcast_to(_LAMBDAS[:, None], weight.shape)[kept],
         weight=weight[kept] / weight[kept].sum(),
         coef=coef[kept],
         cov=cov[kept],
         attrs={**contributions.attrs, **provenance("aggregate", {})},
     )
-
-
-def _tasks(contributions: Contributions) -> tuple[FloatArray, FloatArray]:
-    """Return cardinality and loss of every task whose loss is known."""
-    known = np.isfinite(contributions.loss)
-    if not known.any():
-        raise FitError(
-            "the losses of the models trained on D are unknown: expected them in "
-            "contributions.loss, where a run stores them. Pass a run, or contributions with loss="
-        )
-    _, first = np.unique(contributions.task[known], return_index=True)
-    k = contributions.k[known][first].astype(np.float64)
-    return k, contributions.loss[known][first]
 
 
 def _walk(

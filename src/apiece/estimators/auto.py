@@ -9,7 +9,7 @@ import numpy as np
 from apiece.errors import FitError
 from apiece.estimators.backtest import CANDIDATES, Candidate, backtest
 from apiece.laws import FitStatus, Laws
-from apiece.records import Contributions
+from apiece.records import Table
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Auto:
     candidates: tuple[Candidate, ...] = CANDIDATES
     hold_out: float = 0.3
 
-    def fit(self, contributions: Contributions) -> Laws:
+    def fit(self, contributions: Table) -> Laws:
         """Backtest the candidates, fit the best one.
 
         Returns

@@ -12,21 +12,22 @@ loss. Intervals are compared as what they promise: the law's error and the noise
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._typing import BoolArray, FloatArray
 from apiece.errors import FitError
 from apiece.estimators._bins import Bins
 from apiece.estimators._common import check
 from apiece.estimators._families import curve_at, described
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
-from apiece.laws import Laws
+from apiece.laws import Family, Laws
 from apiece.laws.student import quantile
-from apiece.records import Contributions
+from apiece.records import Contributions, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ _FLAG: Final = 0.01  # chance that any point at all is flagged although a family
 class Candidate(Protocol):
     """An estimator that a backtest compares."""
 
-    def fit(self, contributions: Contributions) -> Laws:
+    def fit(self, contributions: Table) -> Laws:
         """Fit one law for each point."""
         ...
 
@@ -101,7 +102,7 @@ class Backtest:
 
 
 def backtest(
-    contributions: Contributions,
+    contributions: Table,
     *,
     candidates: tuple[Candidate, ...] = CANDIDATES,
     hold_out: float = 0.3,
@@ -132,64 +133,86 @@ def backtest(
             "Pass for example hold_out=0.3."
         )
     cut = _cut(contributions, hold_out)
-    is_early = contributions.k <= cut
-    early, late = contributions.where(is_early), contributions.where(~is_early)
-    counts = np.bincount(early.point, minlength=early.n_points)
-    if not (counts >= 3).any():
+    low, high = contributions.k_range
+    early, late = contributions.between(low, cut), contributions.between(cut + 1, high)
+    if not (early.counts() >= 3).any():
         raise FitError(
             f"no point has three contributions at the {cut:,} training points and fewer that a "
             "backtest fits on: expected some. Collect more samples."
         )
     judge = _Judge(late, level)
     scores: list[Score] = []
-    errors, surprise = [], np.full(contributions.n_points, np.inf)
+    curves, surprise = [], np.full(contributions.n_points, np.inf)
     for candidate in candidates:
         laws = candidate.fit(early)
-        rows, error, z = judge.scores(laws)
+        rows, z = judge.scores(laws)
         scores += rows
-        errors.append(error)
+        curves.append(_Curves(laws.family, laws.params))
         surprise = np.fmin(surprise, z)
     is_known = np.isfinite(surprise)
     reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
     undescribed = is_known & (surprise > reach)
-    told = ~undescribed[late.point]  # what nothing describes says nothing about which is best
-    best = _pick([error[told] for error in errors], late.task[told])
-    return Backtest(cut, scores, best, undescribed)
+    # What nothing describes says nothing about which is best.
+    return Backtest(cut, scores, _pick(curves, late, ~undescribed), undescribed)
 
 
-def _cut(contributions: Contributions, hold_out: float) -> int:
+def _cut(contributions: Table, hold_out: float) -> int:
     """Return the largest size to fit on, so that about ``hold_out`` lies beyond it."""
-    sizes = np.unique(contributions.k)
+    sizes, counts = contributions.sizes()
     if len(sizes) < 3:
         raise FitError(
             f"contributions at {len(sizes)} sizes cannot be backtested: expected at least 3, two "
             "to fit on and one to foretell. Collect a range of sizes."
         )
-    wanted = np.quantile(contributions.k, 1 - hold_out)
-    return int(sizes[np.clip(np.searchsorted(sizes, wanted, side="right") - 1, 1, len(sizes) - 2)])
+    place = np.searchsorted(np.cumsum(counts), (1 - hold_out) * (counts.sum() - 1), side="right")
+    return int(sizes[np.clip(place, 1, len(sizes) - 2)])
+
+
+class _Curves(NamedTuple):
+    """The mean of every point's law, as far as it takes to foretell contributions."""
+
+    family: Family
+    params: FloatArray
+
+    def residual(self, rows: slice, part: Contributions) -> FloatArray:
+        """Return contributions less what is foretold, of the points ``rows``, ``(n_rows,)``."""
+        return part.delta - curve_at(self.family, self.params[rows][part.point], part.k)
+
+
+def _parts(table: Table) -> Iterator[tuple[slice, Contributions]]:
+    """Yield blocks of contributions with the points that they are about."""
+    start = 0
+    for part in table.parts():
+        yield slice(start, start + part.n_points), part
+        start += part.n_points
 
 
 class _Judge:
     """Held-out contributions, grouped by point and size."""
 
-    def __init__(self, late: Contributions, level: float) -> None:
+    def __init__(self, late: Table, level: float) -> None:
         self.late, self.level = late, level
-        self.bins = Bins.of(late.k, max_sizes=_SIZES, n_bins=_SIZES)
-        place: IntArray = np.searchsorted(self.bins.edges, late.k, side="right")
-        self.shape = (late.n_points, len(self.bins))
-        self.cell = late.point * self.shape[1] + place
-        self.n = self._sum(np.ones(len(late)))
-        self.mean = self._sum(late.delta) / np.maximum(self.n, 1)
+        self.bins = Bins.of_counts(*late.sizes(), max_sizes=_SIZES, n_bins=_SIZES)
+        self.n = self._sum(lambda rows, part: np.ones(len(part)))
+        self.mean = self._sum(lambda rows, part: part.delta) / np.maximum(self.n, 1)
+        square = self._sum(lambda rows, part: part.delta**2) / np.maximum(self.n, 1)
+        spread = np.maximum(square - self.mean**2, 0.0)
+        # The noise variance of each held-out mean, from the spread of what is averaged.
+        self.noise = np.where(self.n > 1, spread / np.maximum(self.n - 1, 1), np.nan)
 
-    def _sum(self, values: FloatArray) -> FloatArray:
-        flat = np.bincount(self.cell, values, minlength=self.shape[0] * self.shape[1])
-        return flat.astype(np.float64).reshape(self.shape)
+    def _sum(self, values: Callable[[slice, Contributions], FloatArray]) -> FloatArray:
+        """Sum values of contributions by point and bin of size, shape ``(n_points, n_bins)``."""
+        n_bins, found = len(self.bins), []
+        for rows, part in _parts(self.late):
+            place = np.searchsorted(self.bins.edges, part.k, side="right")
+            cell = part.point * n_bins + place
+            flat = np.bincount(cell, values(rows, part), minlength=part.n_points * n_bins)
+            found.append(flat.astype(np.float64).reshape(-1, n_bins))
+        return np.concatenate(found)
 
-    def scores(self, laws: Laws) -> tuple[list[Score], FloatArray, FloatArray]:
-        """Judge laws: scores by size, squared error of each row, and surprise of each point."""
-        told = curve_at(laws.family, laws.params[self.late.point], self.late.k)
-        residual = self.late.delta - told
-        shift = self._sum(residual) / np.maximum(self.n, 1)
+    def scores(self, laws: Laws) -> tuple[list[Score], FloatArray]:
+        """Judge laws: scores by size, and surprise of each point."""
+        shift = self._sum(_Curves(laws.family, laws.params).residual) / np.maximum(self.n, 1)
         noise = laws.sigma[:, None] ** 2 * self.bins.k ** -laws.beta[:, None]
         noise = noise / np.maximum(self.n, 1)
         error = laws.stderr(self.bins.k)
@@ -207,7 +230,7 @@ class _Judge:
                     method=str(laws.attrs["estimator"]),
                     family=described(laws.family),
                     k=float(k),
-                    r2=_r2(self.mean[at, j], shift[at, j], self._noise(j)[at]),
+                    r2=_r2(self.mean[at, j], shift[at, j], self.noise[at, j]),
                     correlation=_correlation(self.mean[at, j], (self.mean - shift)[at, j]),
                     coverage=float(inside[known, j].mean()) if known.any() else float("nan"),
                     n_points=int(at.sum()),
@@ -215,14 +238,7 @@ class _Judge:
             )
         worst = np.where(is_there & np.isfinite(z), z, -1.0).max(axis=1)
         # A few contributions have heavier tails than the normal: judge as Student's t would.
-        return rows, residual**2, np.where(worst < 0, np.nan, _normal_score(worst, laws.df))
-
-    def _noise(self, j: int) -> FloatArray:
-        """Estimate the noise variance of each held-out mean from its spread, ``(n_points,)``."""
-        square = self._sum(self.late.delta**2) / np.maximum(self.n, 1)
-        n = self.n[:, j]
-        spread = np.maximum(square[:, j] - self.mean[:, j] ** 2, 0.0)
-        return np.where(n > 1, spread / np.maximum(n - 1, 1), np.nan)
+        return rows, np.where(worst < 0, np.nan, _normal_score(worst, laws.df))
 
 
 def _r2(seen: FloatArray, shift: FloatArray, noise: FloatArray) -> float:
@@ -257,17 +273,24 @@ def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
     return np.where(is_finite, score, z)
 
 
-def _pick(errors: list[FloatArray], task: IntArray) -> int:
+def _pick(curves: list[_Curves], late: Table, told: BoolArray) -> int:
     """Return the candidate of least squared error, the first unless another is clearly better.
 
     Clearly: by more than one standard error of the difference, over tasks, since contributions of
-    one task share their noise.
+    one task share their noise. Points outside ``told`` do not count.
     """
-    _, place = np.unique(task, return_inverse=True)
+    tasks = np.empty(0, dtype=np.int64)
+    for rows, part in _parts(late):
+        tasks = np.union1d(tasks, part.task[told[rows][part.point]])
     best = 0
-    for j in range(1, len(errors)):
-        gain = np.bincount(place, np.nan_to_num(errors[best] - errors[j]))
-        spread = float(gain.std() * np.sqrt(len(gain)))
+    for j in range(1, len(curves)):
+        gain = np.zeros(len(tasks))
+        for rows, part in _parts(late):
+            keep = told[rows][part.point]
+            less = curves[best].residual(rows, part) ** 2 - curves[j].residual(rows, part) ** 2
+            place = np.searchsorted(tasks, part.task[keep])
+            gain += np.bincount(place, np.nan_to_num(less[keep]), minlength=len(tasks))
+        spread = float(gain.std() * np.sqrt(len(gain))) if len(gain) else 0.0
         if float(gain.sum()) > spread:
             best = j
     return best

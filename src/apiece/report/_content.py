@@ -18,7 +18,7 @@ from apiece.errors import DataError
 from apiece.estimators import Aggregate
 from apiece.laws import FitStatus, Laws, quantile
 from apiece.laws.provenance import plain, version
-from apiece.records import Contributions, caveat
+from apiece.records import Table, caveat
 from apiece.report import _details, _overview, _samples
 from apiece.report._payload import packed_size
 from apiece.store import Run
@@ -34,7 +34,8 @@ _MOST_LABELS: Final = 1000
 
 
 def gather(
-    run: Run | Contributions,
+    run: Run | None,
+    table: Table,
     laws: Laws,
     *,
     dataset: Dataset | None = None,
@@ -47,15 +48,17 @@ def gather(
     title: str | None = None,
     level: float = 0.9,
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return the description and the arrays of a report, ready for `pack`."""
-    stored = run if isinstance(run, Run) else None
-    contributions = run.contributions() if isinstance(run, Run) else run
-    contributions = _samples.aligned(contributions, laws.ids)
+    """Return the description and the arrays of a report, ready for `pack`.
+
+    ``table`` holds the contributions of ``run``, in memory or streamed; the options are those of
+    `apiece.report`.
+    """
+    points = _samples.places(table, laws.ids)
     known_rows = None if rows is None else _details.rows_of(laws, rows, ids)
     description: dict[str, Any] = {
         "format": FORMAT,
         "version": version(),
-        "title": title or _title(laws, stored),
+        "title": title or _title(laws, run),
         "metric": str(laws.attrs.get("metric") or "loss"),
         "level": level,
         "z": float(quantile(level)),
@@ -68,14 +71,14 @@ def gather(
         "statuses": [str(member) for member in FitStatus],
         "status_counts": _overview.status_counts(laws),
         "caveat": caveat(laws.attrs),
-        "facts": _overview.facts(laws, contributions, stored, level),
+        "facts": _overview.facts(laws, table, points, run, level),
         "advice_counts": _overview.advice_counts(advice),
-        "loss": _loss(contributions, aggregate, level),
+        "loss": _loss(table, aggregate, level),
     }
     arrays = _law_arrays(laws, level)
     _add_labels(description, arrays, laws)
     _add_advice(description, arrays, laws, advice)
-    _add_samples(description, arrays, contributions)
+    _add_samples(description, arrays, table, points)
     near = _details.neighbourhood(laws, dataset, known_rows)
     description |= near.description
     arrays |= near.arrays
@@ -163,25 +166,23 @@ def _small(codes: IntArray) -> AnyArray:
 
 
 def _add_samples(
-    description: dict[str, Any], arrays: dict[str, AnyArray], contributions: Contributions
+    description: dict[str, Any], arrays: dict[str, AnyArray], table: Table, points: IntArray
 ) -> None:
     """Add means by size of every point, and every contribution where they are few."""
-    means = _samples.means_by_size(contributions)
+    means = _samples.means_by_size(table).of(points)
     description["bins"] = means.k.tolist()
     arrays["bin_mean"] = means.mean.astype(np.float32)
     arrays["bin_error"] = means.error.astype(np.float32)
-    one_by_one = _samples.raw(contributions)
+    one_by_one = _samples.raw(table, points)
     if one_by_one is not None:
         arrays["sample_start"] = one_by_one.start.astype(np.uint32)
         arrays["sample_k"] = one_by_one.k.astype(np.uint32)
         arrays["sample_delta"] = one_by_one.delta.astype(np.float32)
 
 
-def _loss(
-    contributions: Contributions, aggregate: Aggregate | None, level: float
-) -> dict[str, Any] | None:
+def _loss(table: Table, aggregate: Aggregate | None, level: float) -> dict[str, Any] | None:
     """Return mean losses by size, and the aggregate law with its interval if there is one."""
-    means = _samples.loss_by_size(contributions)
+    means = _samples.loss_by_size(table)
     if not len(means.k):
         return None
     listed = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}

@@ -98,7 +98,7 @@ def _rows(dataset: Dataset) -> pd.DataFrame:
 
 def _aggregate(run: Run | Contributions, notes: list[str]) -> Aggregate | bool:
     try:
-        return fit_aggregate(run.contributions() if isinstance(run, Run) else run)
+        return fit_aggregate(run)
     except FitError as error:
         notes.append(f"There is no law of the loss: {error}")
         return False

@@ -8,26 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._typing import FloatArray, IntArray
 from apiece.estimators._families import described
 from apiece.laws import FitStatus, Laws
-from apiece.records import Contributions
+from apiece.records import Table
 from apiece.store import Progress, Run
 
 Fact = tuple[str, str]
 
 
 def facts(
-    laws: Laws, contributions: Contributions, run: Run | None, level: float
+    laws: Laws, table: Table, points: IntArray, run: Run | None, level: float
 ) -> dict[str, list[Fact]]:
     """Return what the overview lists, group by group, as names and texts.
 
-    A sign is clear where the interval of that ``level`` leaves out zero.
+    ``points`` tells where those of the laws are in the table, -1 if nowhere. A sign is clear where
+    the interval of that ``level`` leaves out zero.
     """
     groups = {
         "What was run": _setting(laws, run),
         "Quality of the fits": _quality(laws, level),
-        "Budget spent": _budget(contributions, run.progress() if run else None),
+        "Budget spent": _budget(table, points, run.progress() if run else None),
     }
     return {title: listed for title, listed in groups.items() if listed}
 
@@ -128,16 +129,18 @@ def _foretold(laws: Laws) -> list[Fact]:
     return [(f"foretold at k = {last['k']:,.0f}", said)]
 
 
-def _budget(contributions: Contributions, progress: Progress | None) -> list[Fact]:
-    counts = np.bincount(contributions.point, minlength=contributions.n_points)
-    done = f"{len(contributions):,}"
+def _budget(table: Table, points: IntArray, progress: Progress | None) -> list[Fact]:
+    counts = np.where(points >= 0, table.counts()[points], 0)
+    done = f"{counts.sum():,}"
     if progress is not None and not progress.is_complete:
         done += f" of {progress.n_planned:,} planned"
     listed: list[Fact] = [("contributions", done)]
-    if len(contributions):
+    if counts.any():
         low, high = int(counts.min()), int(counts.max())
         listed.append(("a point", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
-        listed.append(("training sets", f"{len(np.unique(contributions.task)):,}"))
+    n_tasks = int(table.losses().n.sum())
+    if n_tasks:
+        listed.append(("training sets", f"{n_tasks:,}"))
     if progress is not None:
         listed += [
             (words, f"{progress.notes[key]:,}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ from apiece.report._payload import pack
 from apiece.store import Run
 
 
-def build(run: Run | Contributions, laws: Laws, **options: Any) -> str:
+def build(
+    run: Run | Contributions, laws: Laws, *, memory: int | str | None = None, **options: Any
+) -> str:
     """Return the HTML of a report; the options are those of `apiece.report`."""
-    description, arrays = gather(run, laws, **options)
+    stored = run if isinstance(run, Run) else None
+    with run.table(memory) if isinstance(run, Run) else nullcontext(run) as table:
+        description, arrays = gather(stored, table, laws, **options)
     return page(pack(description, arrays), description["title"])
 
 

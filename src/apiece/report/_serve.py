@@ -21,13 +21,13 @@ import numpy as np
 from apiece.errors import ApieceError, FitError, StoreError
 from apiece.laws import Laws
 from apiece.laws.provenance import plain
-from apiece.records import Contributions
+from apiece.records import Contributions, Table
 from apiece.report._content import gather
 from apiece.report._page import page
 from apiece.report._payload import pack
 from apiece.store import Run, open_run
 
-Fit = Callable[[Run, Contributions], Laws]
+Fit = Callable[[Run, Table], Laws]
 Find = Callable[[Run, Laws], dict[str, Any]]
 
 _ADDRESS: Final = "127.0.0.1"
@@ -47,11 +47,14 @@ class Follower:
         Fits laws to contributions of a run.
     find
         Returns the options of the report that follow from the run and its laws.
+    memory
+        What contributions may take at once; None reads all of them.
     """
 
     path: Path
     fit: Fit
     find: Find | None = None
+    memory: int | str | None = None
     data: bytes = b""
     news: dict[str, Any] = field(
         default_factory=lambda: {"version": 0, "stored": 0, "planned": 0, "history": []}
@@ -65,34 +68,34 @@ class Follower:
             if found == self._seen:
                 return False
             run = open_run(self.path)
-            contributions = run.contributions()
-            progress = run.progress()
-            self._tell(
-                stored=len(contributions),
-                planned=progress.n_planned,
-                is_complete=progress.is_complete,
-                trouble=None,
-            )
-            self._seen = found
-            return self._refit(run, contributions)
+            with run.table(self.memory) as table:
+                progress = run.progress()
+                self._tell(
+                    stored=len(table),
+                    planned=progress.n_planned,
+                    is_complete=progress.is_complete,
+                    trouble=None,
+                )
+                self._seen = found
+                return self._refit(run, table)
         except FitError:
             return False  # too little to fit: the page shows progress alone
         except ApieceError as error:
             self._tell(trouble=str(error))
             return False
 
-    def _refit(self, run: Run, contributions: Contributions) -> bool:
-        if not len(contributions):
+    def _refit(self, run: Run, table: Table) -> bool:
+        if not len(table):
             return False
-        if not self.news["history"] and len(contributions) <= _MOST_EARLIER:
-            self._look_back(run, contributions)
-        laws = self._saved(contributions) or self.fit(run, contributions)
-        description, arrays = gather(run, laws, **(self.find(run, laws) if self.find else {}))
+        is_new = not self.news["history"] and len(table) <= _MOST_EARLIER
+        if is_new and isinstance(table, Contributions):
+            self._look_back(run, table)
+        laws = self._saved(table) or self.fit(run, table)
+        options = self.find(run, laws) if self.find else {}
+        description, arrays = gather(run, table, laws, **options)
         self.data = pack(description, arrays)
-        history = [*self.news["history"], convergence(laws, contributions)]
-        self._tell(
-            version=self.news["version"] + 1, fitted=len(contributions), history=plain(history)
-        )
+        history = [*self.news["history"], convergence(laws, table)]
+        self._tell(version=self.news["version"] + 1, fitted=len(table), history=plain(history))
         return True
 
     def _look_back(self, run: Run, contributions: Contributions) -> None:
@@ -106,13 +109,13 @@ class Follower:
                 history.append(convergence(self.fit(run, part), part))
         self._tell(history=plain(history))
 
-    def _saved(self, contributions: Contributions) -> Laws | None:
+    def _saved(self, table: Table) -> Laws | None:
         """Return the laws kept with the run, if they were fitted to all that is there."""
         file = self.path / "laws.parquet"
         if not file.exists():
             return None
         laws = Laws.load(file)
-        return laws if int(laws.n_samples.sum()) == len(contributions) else None
+        return laws if int(laws.n_samples.sum()) == len(table) else None
 
     def _signature(self) -> object:
         files = sorted((self.path / "shards").glob("shard-*.parquet"))
@@ -123,7 +126,7 @@ class Follower:
         self.news = {**self.news, **news}  # in one step: requests see the old or the new
 
 
-def convergence(laws: Laws, contributions: Contributions) -> dict[str, float]:
+def convergence(laws: Laws, table: Table) -> dict[str, float]:
     r"""Return how settled the laws are: the median of $\mathrm{se}(\psi_k) / |\psi_k|$ over points.
 
     At the middle size $k$ = ``laws.k_ref``; ``samples`` counts contributions a point, on average.
@@ -132,7 +135,7 @@ def convergence(laws: Laws, contributions: Contributions) -> dict[str, float]:
     told = np.isfinite(mean + error) & (mean != 0)
     relative = np.abs(error[told] / mean[told])
     return {
-        "samples": len(contributions) / max(1, contributions.n_points),
+        "samples": len(table) / max(1, table.n_points),
         "relative_error": float(np.median(relative)) if len(relative) else float("nan"),
     }
 
@@ -225,6 +228,7 @@ def serve(
     stop: threading.Event | None = None,
     every: float = 2.0,
     find: Find | None = None,
+    memory: int | str | None = None,
 ) -> None:
     """Serve the report of a run until interrupted, looking for news every few seconds.
 
@@ -244,9 +248,11 @@ def serve(
         Seconds between looks at the run.
     find
         Returns the options of the report that follow from the run and its laws.
+    memory
+        What contributions may take at once; None reads all of them.
     """
     open_run(path)  # a folder that is no run is told at once
-    follower = Follower(path, fit, find)
+    follower = Follower(path, fit, find, memory)
     ended = stop or threading.Event()
     with Server(follower, port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

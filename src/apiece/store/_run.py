@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,10 @@ import numpy as np
 
 from apiece._check import as_bytes
 from apiece._typing import AnyArray
-from apiece.records import Contributions, caveat
+from apiece.records import Contributions, Moments, Table, caveat
 from apiece.store._manifest import Manifest
 from apiece.store._store import FolderStore, Store
-from apiece.store._streamed import Streamed
+from apiece.store._streamed import Losses, Streamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,6 +179,20 @@ class Run:
             memory=as_bytes("memory", memory),
         )
 
+    def table(self, memory: int | str | None = None) -> AbstractContextManager[Table]:
+        """Return every stored contribution for a ``with`` block, streamed if memory is bounded."""
+        return nullcontext(self.contributions()) if memory is None else self.streamed(memory)
+
+    def losses(self) -> Moments:
+        """Summarise the losses $L(f_D)$, one for each task, by cardinality: one row.
+
+        Shards are read one after another, so that it takes the memory of one.
+        """
+        found = Losses()
+        for columns in self._columns():
+            found.add(columns)
+        return found.moments
+
     def _columns(self) -> Iterator[dict[str, AnyArray]]:
         """Yield the columns of each shard, ``point`` as a place among the valued points."""
         valued = np.flatnonzero(self.points["valued"].to_numpy())
@@ -186,6 +201,11 @@ class Run:
         for index in self.store.indices():
             columns = self.store.read(index).columns
             yield {**columns, "point": place[columns["point"]]}
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What a result derived from this run should remember of it."""
+        return self.provenance()
 
     def provenance(self) -> dict[str, Any]:
         """Return what a result derived from this run should remember of it."""

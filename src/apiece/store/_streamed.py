@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Self
@@ -26,13 +27,30 @@ _BYTES_PER_ROW: Final = 200  # a row in memory, with its moments and what sortin
 _MOST_BLOCKS: Final = 500  # scratch files open at once
 
 
+class Losses:
+    """The losses of tasks, gathered from shards; a task may be split among shards in a row."""
+
+    def __init__(self) -> None:
+        self.moments = Moments.joined([])
+        self._last = -1
+
+    def add(self, columns: dict[str, AnyArray]) -> None:
+        """Take in the tasks that begin in a shard."""
+        rows = np.flatnonzero(columns["task"] > self._last)
+        if len(rows):
+            begun: dict[str, Any] = {name: columns[name][rows] for name in _ROW.names or ()}
+            losses = Contributions(**begun, ids=np.empty(0)).losses()
+            self.moments = Moments.joined([self.moments, losses])
+            self._last = int(begun["task"].max())
+
+
 class Streamed:
     """The contributions of a run, dealt out to scratch files by point; a context manager.
 
     Parameters
     ----------
     shards
-        Columns of every shard, with ``point`` a place among ``ids``.
+        Columns of every shard in the order of tasks, with ``point`` a place among ``ids``.
     ids
         The points' names, shape ``(n_points,)``.
     attrs
@@ -56,9 +74,9 @@ class Streamed:
         n_blocks = -(-n_rows * _BYTES_PER_ROW // max(memory, 1))
         n_blocks = min(max(n_blocks, 1), max(len(ids), 1), _MOST_BLOCKS)
         self._borders = np.linspace(0, len(ids), n_blocks + 1).astype(np.int64)
-        self._counts = np.zeros(len(ids), dtype=np.int64)
-        self._nonzero = np.zeros(len(ids), dtype=bool)
-        self._sizes: dict[int, int] = {}
+        self._span: tuple[int, int] | None = None
+        self._losses = Losses()
+        self._forget()
         self._scratch = TemporaryDirectory(prefix="apiece-")
         try:
             self._deal(shards)
@@ -73,15 +91,24 @@ class Streamed:
                 rows = np.empty(len(columns["delta"]), dtype=_ROW)
                 for name in _ROW.names or ():
                     rows[name] = columns[name]
-                first = int(rows["point"].min(initial=len(self.ids)))
-                counts = np.bincount(rows["point"] - first)  # of the few points in this shard
-                self._counts[first : first + len(counts)] += counts
-                self._nonzero[rows["point"][rows["delta"] != 0]] = True
-                for k, count in zip(*np.unique(rows["k"], return_counts=True), strict=True):
-                    self._sizes[int(k)] = self._sizes.get(int(k), 0) + int(count)
+                self._losses.add(columns)
+                self._count(rows)
                 block = np.searchsorted(self._borders, rows["point"], side="right") - 1
                 for index in np.unique(block):
                     rows[block == index].tofile(files[index])
+
+    def _forget(self) -> None:
+        self._counts = np.zeros(len(self.ids), dtype=np.int64)
+        self._nonzero = np.zeros(len(self.ids), dtype=bool)
+        self._sizes: dict[int, int] = {}
+
+    def _count(self, rows: AnyArray) -> None:
+        first = int(rows["point"].min(initial=len(self.ids)))
+        counts = np.bincount(rows["point"] - first)  # of the few points in this shard
+        self._counts[first : first + len(counts)] += counts
+        self._nonzero[rows["point"][rows["delta"] != 0]] = True
+        for k, count in zip(*np.unique(rows["k"], return_counts=True), strict=True):
+            self._sizes[int(k)] = self._sizes.get(int(k), 0) + int(count)
 
     def __enter__(self) -> Self:
         return self
@@ -119,15 +146,29 @@ class Streamed:
         """Return the rows of some points alone, and their ids."""
         place = np.full(self.n_points, -1)
         place[points] = np.arange(len(points))
-        found = [rows[place[rows["point"]] >= 0] for rows in map(_read, self._files)]
+        found = [rows[place[rows["point"]] >= 0] for rows in map(self._read, self._files)]
         rows = np.concatenate(found)
         rows = rows[np.argsort(rows["task"], kind="stable")]
         return self._table(rows, place[rows["point"]], self.ids[points])
 
+    def losses(self) -> Moments:
+        """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row."""
+        moments = self._losses.moments
+        return moments if self._span is None else moments.sizes(*self._span)
+
+    def between(self, low: int, high: int) -> Streamed:
+        """Return the rows at cardinalities from ``low`` to ``high`` alone, from the same files."""
+        part = copy(self)
+        part._span = (low, high)
+        part._forget()
+        for file in part._files:
+            part._count(part._read(file))
+        return part
+
     def parts(self) -> Iterator[Contributions]:
         """Yield the rows of consecutive points, one block after another."""
         for start, end, file in zip(self._borders, self._borders[1:], self._files, strict=False):
-            rows = _read(file)
+            rows = self._read(file)
             yield self._table(rows, rows["point"].astype(np.int64) - start, self.ids[start:end])
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
@@ -154,6 +195,9 @@ class Streamed:
             attrs=self.attrs,
         )
 
-
-def _read(file: Path) -> AnyArray:
-    return np.fromfile(file, dtype=_ROW)
+    def _read(self, file: Path) -> AnyArray:
+        rows = np.fromfile(file, dtype=_ROW)
+        if self._span is None:
+            return rows
+        low, high = self._span
+        return rows[(rows["k"] >= low) & (rows["k"] <= high)]

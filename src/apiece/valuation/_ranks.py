@@ -26,6 +26,11 @@ _CHUNK: Final = 4_000_000
 _WIDTH: Final = 0.25  # of a block of sizes; errors of 2e-5 do not show in 500 draws
 
 
+def n_draws(n_points: int) -> int:
+    """Return how many draws to take: 500, and fewer for more than 100,000 points."""
+    return int(np.clip(_ENTRIES // max(1, n_points), _FEWEST, _DRAWS))
+
+
 def draw_values(
     laws: Laws, weights: SizeWeights, *, n: int | None = None, random_state: RandomState = 0
 ) -> FloatArray:
@@ -40,7 +45,7 @@ def draw_values(
     """
     sums = nodes(weights, _WIDTH)
     n_points = max(1, laws.n_points)
-    wanted = n or int(np.clip(_ENTRIES // n_points, _FEWEST, _DRAWS))
+    wanted = n or n_draws(n_points)
     fixed = laws.family.mean(laws.params, sums.k) @ sums.w
     rng = stream(seed_from(random_state))
     step = max(1, _CHUNK // (n_points * max(len(sums.k), 1)))

@@ -15,6 +15,8 @@ Between repeated sizes $\psi_k$ is taken as linear in $1/(k + 1)$.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -23,9 +25,9 @@ from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import BoolArray, FloatArray, IntArray
 from apiece.errors import ApieceWarning, FitError
 from apiece.laws import quantile
-from apiece.records import Contributions
+from apiece.records import Contributions, Table
 from apiece.valuation._kinds import Weighting, size_weights
-from apiece.valuation._ranks import add_ranks
+from apiece.valuation._ranks import add_ranks, n_draws
 from apiece.valuation._weights import SizeWeights
 
 if TYPE_CHECKING:
@@ -36,20 +38,37 @@ _PER_STRATUM: Final = 3  # contributions of the typical point
 _MOST_GRID: Final = 50  # sizes of a design that repeats them
 _FULL: Final = 0.9  # share of points and sizes that have contributions, in a repeated design
 _TINY: Final = 1e-9  # of the largest weight
-_DRAWS: Final = 500
+
+
+class _Seen(NamedTuple):
+    """What was sampled: distinct sizes, rising, how often each, points and pairs of both."""
+
+    k: IntArray
+    n: IntArray
+    n_points: int
+    n_cells: int
+
+    @property
+    def k_range(self) -> tuple[int, int]:
+        return (int(self.k[0]), int(self.k[-1])) if len(self.k) else (1, 1)
 
 
 class _Strata(NamedTuple):
-    """For each contribution its stratum and its count; for each stratum its weight and place."""
+    """For each size its stratum and what it counts; for each stratum its weight and place.
 
+    ``by_chance`` tells whether counts are still to be divided by the chance of a contribution.
+    """
+
+    k: IntArray
     of: IntArray
     counts: FloatArray
     weight: FloatArray
     place: FloatArray
+    by_chance: bool
 
 
 def value_samples(
-    contributions: Contributions,
+    contributions: Table,
     *,
     kind: str = "shapley",
     sizes: tuple[int, int] | None = None,
@@ -97,36 +116,59 @@ def value_samples(
     """
     import pandas as pd
 
-    table = contributions.where(np.isfinite(contributions.delta))
-    chosen = size_weights(kind, k_range=table.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
-    inside = _inside(chosen, table)
-    is_outsider = np.zeros(table.n_points, bool) if is_candidate is None else is_candidate
-    pool = n_pool if n_pool is not None else table.attrs.get("n_pool")
-    chance = _chance(table, pool, is_outsider)
-    strata = _strata(inside, table, chance)
-    used = strata.counts != 0
-    mean, error = _estimate(
-        table.where(used), _Strata(strata.of[used], strata.counts[used], *strata[2:])
-    )
+    seen, attrs = _seen(contributions), contributions.attrs
+    chosen = size_weights(kind, k_range=seen.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
+    strata = _strata(_inside(chosen, seen, attrs), seen)
+    is_outsider = np.zeros(contributions.n_points, bool) if is_candidate is None else is_candidate
+    pool = n_pool if n_pool is not None else attrs.get("n_pool")
+    found, start = [], 0
+    for part in _finite_parts(contributions):
+        outside = is_outsider[start : start + part.n_points]
+        found.append(_estimate(part, strata, _chance(part, pool, outside)))
+        start += part.n_points
+    mean, error, n_samples = (np.concatenate(columns) for columns in zip(*found, strict=True))
     half = quantile(level) * error
     frame = pd.DataFrame(
         {"value": mean, "low": mean - half, "high": mean + half, "stderr": error},
-        index=pd.Index(table.ids, name="point"),
+        index=pd.Index(contributions.ids, name="point"),
     )
     if top is not None:
         rng = stream(seed_from(random_state))
-        noise = rng.standard_normal((_DRAWS, len(mean)))
+        noise = rng.standard_normal((n_draws(len(mean)), len(mean)))
         frame = add_ranks(frame, mean + np.nan_to_num(error) * noise, top, level)
-    return frame.assign(n_samples=np.bincount(table.point[used], minlength=table.n_points))
+    return frame.assign(n_samples=n_samples)
 
 
-def _inside(weights: SizeWeights, table: Contributions) -> SizeWeights:
+def _finite_parts(table: Table) -> Iterator[Contributions]:
+    """Yield the contributions that are numbers, block by block of points."""
+    for part in table.parts():
+        yield part.where(np.isfinite(part.delta))
+
+
+def _seen(table: Table) -> _Seen:
+    """Look through the contributions once."""
+    counts, n_points, n_cells = Counter[int](), 0, 0
+    for part in _finite_parts(table):
+        k, n = np.unique(part.k, return_counts=True)
+        counts.update(dict(zip(k.tolist(), n.tolist(), strict=True)))
+        n_points += len(np.unique(part.point))
+        n_cells += len(np.unique(part.point * (int(k.max(initial=0)) + 1) + part.k))
+    sizes = sorted(counts)
+    return _Seen(
+        np.array(sizes, dtype=np.int64),
+        np.array([counts[k] for k in sizes], dtype=np.int64),
+        n_points,
+        n_cells,
+    )
+
+
+def _inside(weights: SizeWeights, seen: _Seen, attrs: dict[str, Any]) -> SizeWeights:
     """Keep the sizes that were sampled or lie between sampled ones, or say that none do."""
-    if not len(table):
+    if not len(seen.k):
         raise FitError(
             "there are no contributions to average: expected some for every point. Collect first."
         )
-    low, high = _span(table)
+    low, high = _span(seen, attrs)
     inside = weights.within(low, high)
     total = np.abs(weights.w).sum()
     share = np.abs(weights.w[(weights.k >= low) & (weights.k <= high)]).sum() / total
@@ -136,7 +178,7 @@ def _inside(weights: SizeWeights, table: Contributions) -> SizeWeights:
             f"{low:,} to {high:,} were sampled: expected weight on these. Use source='law' "
             "(--source law), which extrapolates, or collect contributions at those sizes."
         )
-    if 1 - share > 3 / len(np.unique(table.k)):  # more than lies beyond the ends by chance
+    if 1 - share > 3 / len(seen.k):  # more than lies beyond the ends by chance
         warnings.warn(
             f"{1 - share:.0%} of the weight lies outside the sampled sizes {low:,} to {high:,} and "
             "is given to these. Use source='law' (--source law) to extrapolate, or collect "
@@ -147,11 +189,11 @@ def _inside(weights: SizeWeights, table: Contributions) -> SizeWeights:
     return inside
 
 
-def _span(table: Contributions) -> tuple[int, int]:
+def _span(seen: _Seen, attrs: dict[str, Any]) -> tuple[int, int]:
     """Return the sizes that the design could draw, or else those that were."""
-    design = table.attrs.get("design")
-    planned = design.get("sizes") if isinstance(design, dict) else table.attrs.get("sizes")
-    k = [*table.k_range, *(planned or ())]
+    design = attrs.get("design")
+    planned = design.get("sizes") if isinstance(design, dict) else attrs.get("sizes")
+    k = [*seen.k_range, *(planned or ())]
     return int(min(k)), int(max(k))
 
 
@@ -168,16 +210,14 @@ def _chance(table: Contributions, n_pool: Any, is_candidate: BoolArray) -> Float
     return chance
 
 
-def _strata(weights: SizeWeights, table: Contributions, chance: FloatArray) -> _Strata:
-    """Cut the sizes into strata, and count each contribution by its weight over its chance."""
-    distinct = np.unique(table.k)
-    n_points = len(np.unique(table.point))
-    n_cells = len(np.unique(table.point * (distinct[-1] + 1) + table.k))
-    is_grid = len(distinct) <= _MOST_GRID and n_cells >= _FULL * n_points * len(distinct)
-    if len(distinct) == 1 or (is_grid and len(table) >= 2 * n_cells):
-        return _repeated(weights, table, distinct.astype(np.float64))
-    own = np.interp(table.k, weights.k, weights.w)  # 0 for a size without weight between others
-    own[~np.isin(table.k, weights.k)] = 0.0
+def _strata(weights: SizeWeights, seen: _Seen) -> _Strata:
+    """Cut the sizes into strata, and tell what a contribution of each size counts."""
+    is_grid = len(seen.k) <= _MOST_GRID and seen.n_cells >= _FULL * seen.n_points * len(seen.k)
+    n_rows = int(seen.n.sum())
+    if len(seen.k) == 1 or (is_grid and n_rows >= 2 * seen.n_cells):
+        return _repeated(weights, seen.k)
+    own = np.interp(seen.k, weights.k, weights.w)  # 0 for a size without weight between others
+    own[~np.isin(seen.k, weights.k)] = 0.0
     own[np.abs(own) < _TINY * np.abs(weights.w).max()] = 0.0  # too far from where the weight lies
     if not own.any():
         raise FitError(
@@ -185,20 +225,22 @@ def _strata(weights: SizeWeights, table: Contributions, chance: FloatArray) -> _
             f"{weights.k[np.argmax(np.abs(weights.w))]:,.0f}: expected some. Use source='law' "
             "(--source law), or collect contributions at those sizes."
         )
-    count = own / np.abs(own).max() / chance
     heavy = np.cumsum(np.abs(weights.w)) / np.abs(weights.w).sum()
     reach = weights.k[np.searchsorted(heavy, [0.005, 0.995])]
-    n_near = len(table) / n_points * np.mean((table.k >= reach[0]) & (table.k <= reach[1]))
+    is_near = (seen.k >= reach[0]) & (seen.k <= reach[1])
+    n_near = n_rows / seen.n_points * (seen.n[is_near].sum() / n_rows)
     n_strata = int(np.clip(n_near // _PER_STRATUM, 1, _MOST_STRATA))
     cuts = weights.k[np.searchsorted(heavy, np.arange(1, n_strata) / n_strata)]
     of_size = np.searchsorted(cuts, weights.k)
     weight = _sums(of_size, weights.w, n_strata)
     place = _sums(of_size, weights.k, n_strata) / np.maximum(np.bincount(of_size), 1)
-    return _Strata(np.searchsorted(cuts, table.k), count, weight, place)
+    of = np.searchsorted(cuts, seen.k)
+    return _Strata(seen.k, of, own / np.abs(own).max(), weight, place, by_chance=True)
 
 
-def _repeated(weights: SizeWeights, table: Contributions, sizes: FloatArray) -> _Strata:
+def _repeated(weights: SizeWeights, k: IntArray) -> _Strata:
     r"""Give each sampled size the weight of what is interpolated from it, linear in 1/(k + 1)."""
+    sizes = k.astype(np.float64)
     right = np.clip(np.searchsorted(sizes, weights.k), 1, max(1, len(sizes) - 1))
     if len(sizes) == 1:
         weight = np.array([weights.w.sum()])
@@ -207,19 +249,24 @@ def _repeated(weights: SizeWeights, table: Contributions, sizes: FloatArray) -> 
         t = np.clip((u[right - 1] - v) / (u[right - 1] - u[right]), 0.0, 1.0)
         n = len(sizes)
         weight = _sums(right - 1, weights.w * (1 - t), n) + _sums(right, weights.w * t, n)
-    of = np.searchsorted(sizes, table.k)
-    return _Strata(of, (weight[of] != 0).astype(np.float64), weight, sizes)
+    counts = (weight != 0).astype(np.float64)
+    return _Strata(k, np.arange(len(k)), counts, weight, sizes, by_chance=False)
 
 
-def _estimate(table: Contributions, strata: _Strata) -> tuple[FloatArray, FloatArray]:
-    """Return the value and the standard error of every point, each of shape ``(n_points,)``."""
+def _estimate(
+    part: Contributions, strata: _Strata, chance: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return value, standard error and used contributions of every point, ``(n_points,)`` each."""
+    size = np.searchsorted(strata.k, part.k)
+    counts = strata.counts[size] / chance if strata.by_chance else strata.counts[size]
+    used = counts != 0
+    table, r, of = part.where(used), counts[used], strata.of[size[used]]
     shape = (table.n_points, len(strata.weight))
-    cell = table.point * shape[1] + strata.of
+    cell = table.point * shape[1] + of
 
     def total(values: FloatArray) -> FloatArray:
         return _sums(cell, values, shape[0] * shape[1]).reshape(shape)
 
-    r = strata.counts
     mass, number = total(r), total(np.ones(len(r)))
     has = mass != 0
     safe = np.where(has, mass, 1.0)
@@ -236,7 +283,8 @@ def _estimate(table: Contributions, strata: _Strata) -> tuple[FloatArray, FloatA
     parts = np.where(weight != 0, weight**2 * np.where(has, spread, 0.0), 0.0)
     known = has.any(axis=1)
     value = np.where(known, (weight * mean).sum(axis=1), np.nan)
-    return value, np.where(known, np.sqrt(parts.sum(axis=1)), np.nan)
+    error = np.where(known, np.sqrt(parts.sum(axis=1)), np.nan)
+    return value, error, table.counts()
 
 
 def _moved(strata: _Strata, has: BoolArray) -> FloatArray:

@@ -56,7 +56,7 @@ def test_unknown_losses_give_no_curve():
 
 
 def test_single_samples_are_listed_by_point():
-    found = _samples.raw(DRAWN)
+    found = _samples.raw(DRAWN, np.arange(6))
     assert found is not None
     for point in range(6):
         part = slice(found.start[point], found.start[point + 1])
@@ -66,17 +66,22 @@ def test_single_samples_are_listed_by_point():
 
 def test_too_many_samples_are_not_listed(monkeypatch):
     monkeypatch.setattr(_samples, "MOST_RAW", 10)
-    assert _samples.raw(DRAWN) is None
+    assert _samples.raw(DRAWN, np.arange(6)) is None
 
 
 def test_contributions_follow_the_order_of_the_laws():
-    ids = np.array([4, 0, 5])
-    found = _samples.aligned(DRAWN, ids)
+    ids = np.array([4, 0, 99, 5])
+    points = _samples.places(DRAWN, ids)
+    assert points.tolist() == [4, 0, -1, 5]
+    listed, means = _samples.raw(DRAWN, points), _samples.means_by_size(DRAWN).of(points)
     for row, name in enumerate(ids):
-        assert_allclose(found.delta[found.point == row], DRAWN.delta[DRAWN.point == name])
-    assert len(found) == sum((DRAWN.point == name).sum() for name in ids)
+        part = slice(listed.start[row], listed.start[row + 1])
+        assert_allclose(listed.delta[part], DRAWN.delta[DRAWN.point == name])
+        expected = _samples.means_by_size(DRAWN).mean[name] if name < 6 else np.nan
+        assert_allclose(means.mean[row], np.broadcast_to(expected, means.k.shape))
+    assert len(listed.delta) == sum((DRAWN.point == name).sum() for name in ids)
 
 
 def test_laws_of_another_run_are_refused():
     with pytest.raises(DataError, match="none of the laws' ids"):
-        _samples.aligned(DRAWN, np.array(["a", "b"]))
+        _samples.places(DRAWN, np.array(["a", "b"]))
