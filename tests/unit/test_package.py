@@ -59,3 +59,13 @@ def test_python_and_command_line_fit_by_the_same_method_unless_told():
         assert method.default == api.DEFAULT_METHOD
     table = synthetic.sample(synthetic.random_laws(5), samples=20)
     assert fit(table).attrs["estimator"] == api.fit(table).attrs["estimator"] == api.DEFAULT_METHOD
+
+
+def test_the_package_runs_as_a_module():
+    words = [sys.executable, "-m", "apiece", "fit", "no/such/run"]
+    said = subprocess.run(words, capture_output=True, text=True)
+    assert said.returncode == 1
+    assert "no/such/run is not a run" in said.stderr
+    words[3:] = ["--help"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("Usage: python -m apiece ")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -298,11 +299,16 @@ class Laws:
         rng = stream(seed_from(random_state))
         local = self.family.to_local(self.params, self.k_ref)
         noise = rng.standard_normal((n, *local.shape))
-        cov = np.full((*local.shape, local.shape[1]), np.nan) if self.cov is None else self.cov
-        spread = np.einsum("nab,snb->sna", roots(cov), noise)
+        spread = np.einsum("nab,snb->sna", self._roots, noise)
         if self.df is not None:
             spread *= spread_of_scale(self.df, n, rng)[:, :, None]
         return self.family.from_local(local + spread, self.k_ref)
+
+    @cached_property
+    def _roots(self) -> FloatArray:
+        """Square roots of the covariances, nan where they are unknown, ``(n_points, p, p)``."""
+        n, p = self.params.shape
+        return roots(np.full((n, p, p), np.nan) if self.cov is None else self.cov)
 
     @property
     def has_backtest(self) -> bool:

@@ -14,7 +14,7 @@ from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
 from apiece.selection._redundancy import Together
 from apiece.selection._rules import Quotas, Rules, make_rules
-from apiece.valuation import SizeWeights, draw_values, nodes, size_weights
+from apiece.valuation import SizeWeights, drawn_values, nodes, size_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,9 +211,7 @@ def _chances(
     laws: Laws, weights: SizeWeights, rules: Rules, rows: IntArray, seed: int
 ) -> FloatArray:
     """Return how often the rules pick each row when values are drawn from their uncertainty."""
-    values = draw_values(laws, weights, random_state=seed)
-    count = np.zeros(laws.n_points)
-    for drawn in values:
-        count[rules.pick(drawn)] += 1
-    has_error = np.isfinite(laws.stderr(weights.k[0]))
-    return np.where(has_error, count / len(values), np.nan)[rows]
+    picks = [rules.pick(values) for values in drawn_values(laws, weights, random_state=seed)]
+    count = np.bincount(np.concatenate(picks), minlength=laws.n_points)[rows]
+    has_error = np.isfinite(laws.select(rows).stderr(weights.k[0]))
+    return np.where(has_error, count / len(picks), np.nan)

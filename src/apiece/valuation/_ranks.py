@@ -6,6 +6,7 @@ of draws in which it is among the $m$ largest is the probability that it belongs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import FloatArray
 from apiece.errors import PlanError
-from apiece.laws import Laws, quantile
+from apiece.laws import Laws, Series, quantile
+from apiece.laws.student import spread_of_scale
 from apiece.valuation._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ def draw_values(
 ) -> FloatArray:
     r"""Draw values $\sum_k w_k \psi_k$ from the uncertainty of the laws.
 
-    A point without uncertainty has the same value in every draw, one without a law nan.
+    A point without uncertainty has the same value in every draw, one without a law nan. Draws with
+    the same ``random_state`` are of the same parameters, whatever the weights.
 
     Returns
     -------
@@ -56,7 +59,31 @@ def draw_values(
         with np.errstate(over="ignore", invalid="ignore"):  # draws from a hopeless fit are wild
             curves = laws.family.mean(params.reshape(-1, params.shape[2]), sums.k)
             part[:] = (curves @ sums.w).reshape(part.shape)
-    return np.where(np.isfinite(values), values, fixed)
+        np.copyto(part, fixed, where=~np.isfinite(part))
+    return values
+
+
+def drawn_values(
+    laws: Laws, weights: SizeWeights, *, random_state: RandomState = 0
+) -> Iterator[FloatArray]:
+    r"""Yield such draws one by one, each of shape ``(n_points,)``, as many as by default.
+
+    The value of a series is linear in its parameters, so that it is Student's t itself, and one
+    number for each point is drawn instead of all parameters.
+    """
+    if not isinstance(laws.family, Series):
+        yield from draw_values(laws, weights, random_state=random_state)
+        return
+    sums = nodes(weights, _WIDTH)
+    estimate = laws.functional(sums.k, sums.w)
+    error = np.nan_to_num((estimate.high - estimate.value) / quantile(0.9, laws.df))
+    df = None if laws.df is None else np.where(laws.df > 0, laws.df, np.inf)
+    rng = stream(seed_from(random_state))
+    for _ in range(n_draws(laws.n_points)):
+        noise = rng.standard_normal(laws.n_points)
+        if df is not None:
+            noise *= spread_of_scale(df, 1, rng)[0]
+        yield estimate.value + error * noise
 
 
 def add_ranks(table: pd.DataFrame, draws: FloatArray, top: int, level: float) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from apiece._rng import RandomState
 from apiece.errors import ApieceWarning
 from apiece.laws import Laws, quantile
 from apiece.valuation._kinds import Weighting, size_weights
-from apiece.valuation._ranks import add_ranks, draw_values
+from apiece.valuation._ranks import add_ranks, drawn_values
 from apiece.valuation._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def value(
     table["stderr"] = (estimate.high - estimate.value) / quantile(level, laws.df)
     if top is None:
         return table
-    return add_ranks(table, draw_values(laws, sums, random_state=random_state), top, level)
+    draws = np.stack(list(drawn_values(laws, sums, random_state=random_state)))
+    return add_ranks(table, draws, top, level)
 
 
 def _warn_of_extrapolation(laws: Laws, sums: SizeWeights) -> None:

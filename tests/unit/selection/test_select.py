@@ -3,10 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import ks_2samp
 
 from apiece.errors import CardinalityError, DataError, PlanError, UnknownNameError
 from apiece.laws import Laws
 from apiece.selection import select
+from apiece.selection._rules import Rules
+from apiece.valuation import draw_values, drawn_values, size_weights
 
 
 @pytest.fixture
@@ -137,3 +140,51 @@ def test_what_cannot_be_picked_is_refused(labelled, options, error, words):
 def test_quotas_without_labels_are_refused(laws):
     with pytest.raises(PlanError, match="labels"):
         select(laws, at=10, quotas={"cat": 1})
+
+
+@pytest.mark.parametrize("take", [1, 7, 30, 400])
+@pytest.mark.parametrize("has_costs", [False, True])
+def test_picks_are_those_of_sorting_all_points(take, has_costs):
+    """Only the first are sorted; ties, unknown values, quotas and a budget change nothing."""
+    rng = np.random.default_rng(take)
+    n = 2_000
+    value = rng.integers(-50, 50, n) / 10.0
+    value[rng.random(n) < 0.1] = np.nan
+    group = np.where(rng.random(n) < 0.02, 0, 1)
+    rules = Rules(
+        take=take,
+        group=group,
+        quota=np.array([take // 2, take]),
+        cost=rng.integers(1, 5, n).astype(float) if has_costs else np.ones(n),
+        budget=take / 2 if has_costs else np.inf,
+    )
+    expected, left, money = [], rules.quota.copy(), rules.budget
+    for row in np.argsort(-value / rules.cost, kind="stable"):
+        wanted = value[row] > 0 if has_costs else np.isfinite(value[row])
+        if not wanted or len(expected) == take:
+            break
+        if left[group[row]] > 0 and rules.cost[row] <= money:
+            expected.append(row)
+            left[group[row]] -= 1
+            money -= rules.cost[row]
+    assert rules.pick(value).tolist() == expected
+
+
+def test_chances_of_series_laws_are_those_of_drawing_their_parameters():
+    """A series is linear in its parameters: its value is drawn at once."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(30, 3, 3)) * [1.0, 10.0, 100.0]
+    laws = Laws.from_arrays(
+        family="series",
+        params=rng.normal(size=(30, 3)) * [1.0, 10.0, 100.0],
+        cov=root @ root.transpose(0, 2, 1) / 10,
+        df=np.where(np.arange(30) % 2, 6.0, np.inf),
+    )
+    weights = size_weights("shapley", k_range=(50, 400))
+    joint = draw_values(laws, weights, n=4_000, random_state=1)
+    alone = np.stack(
+        [v for seed in range(8) for v in drawn_values(laws, weights, random_state=seed)]
+    )
+    assert alone.shape == joint.shape
+    for one, other in zip(joint.T, alone.T, strict=True):
+        assert ks_2samp(one, other).pvalue > 1e-4
