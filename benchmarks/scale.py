@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import apiece
+from apiece.campaign import dismiss_workers
 
 N_FEATURES, N_VALIDATION, SIZES, SAMPLES = 64, 1_000, (100, 500), 20
 
@@ -108,9 +109,7 @@ def run(options: argparse.Namespace) -> None:
                 progress=True,
             )
         finally:
-            from joblib.externals.loky import get_reusable_executor
-
-            get_reusable_executor().shutdown()  # their processor time counts once they have ended
+            dismiss_workers()  # their processor time counts once they have ended
             now = apiece.open(options.to).progress()
             told["n_contributions"] = now.n_contributions - (
                 before.n_contributions if before else 0
@@ -191,36 +190,48 @@ def ticks() -> float:
 
 
 def workers(options: argparse.Namespace) -> None:
-    """Compare two worker processes with one, engine by engine, in turns.
+    """Compare two worker processes with one, engine by engine, in turns; start-up apart.
 
-    Beside the clock, which others on the machine disturb, processor time tells what a second
-    worker can add at most: twice the rate, less what it costs.
+    What a run spends before its workers compute and after is timed by a run of a few units: with
+    workers still to be started, and with workers that are there, as they are in the runs that are
+    compared. Beside the clock, which others on the machine disturb, processor time tells what a
+    second worker can add at most: twice the rate, less what it costs.
     """
     from apiece.engine import LogisticEngine, RefitEngine
 
-    # Short units of work, so that a run of half a minute keeps two workers busy to its end.
+    # Short units of work, so that two workers are busy to the end of a run.
     LogisticEngine.rows_per_shard, RefitEngine.rows_per_shard = 6_000, 25
     data = make_data(options.points)
     few = np.arange(0, options.points, options.points // 50)
     cases = {
-        "refit": {"engine": "refit", "points": few, "samples": 60, "share": 25},
-        "logistic": {"engine": "logistic", "samples": 10},
+        "refit": {"engine": "refit", "points": few, "samples": 80, "share": 25},
+        "logistic": {"engine": "logistic", "samples": 22},
     }
+
+    def timed(n_jobs: int, **case: object) -> tuple[float, float, int]:
+        with tempfile.TemporaryDirectory() as folder:
+            began, before = time.perf_counter(), ticks()
+            run = apiece.collect(
+                data, sizes=SIZES, random_state=0, n_jobs=n_jobs, to=folder + "/run", **case
+            )
+            spent = time.perf_counter() - began, ticks() - before
+        return *spent, run.manifest["n_contributions"]
+
+    small = {"engine": "logistic", "points": few[:2], "samples": 2, "share": 1}
+    starts = [timed(2, **small)[0] for _ in range(3)]
+    print(f"start-up: {starts[0]:.1f} s with two workers to start, {min(starts[1:]):.2f} s without")
     for name, case in cases.items():
         rate, spent = {1: 0.0, 2: 0.0}, {1: np.inf, 2: np.inf}
-        for n_jobs in (2, 1, 2, 1, 2):  # the first starts the workers
-            with tempfile.TemporaryDirectory() as folder:
-                began, before = time.perf_counter(), ticks()
-                run = apiece.collect(
-                    data, sizes=SIZES, random_state=0, n_jobs=n_jobs, to=folder + "/run", **case
-                )
-                seconds, used = time.perf_counter() - began, ticks() - before
-            n = run.manifest["n_contributions"]
+        lengths = []
+        for n_jobs in (2, 1, 2, 1):
+            seconds, used, n = timed(n_jobs, **case)
+            lengths.append(seconds)
             rate[n_jobs] = max(rate[n_jobs], n / seconds)
             spent[n_jobs] = min(spent[n_jobs], used / n)
         print(
             f"{name}: {rate[1]:,.0f}/s with 1 worker, {rate[2]:,.0f}/s with 2, ratio "
-            f"{rate[2] / rate[1]:.2f}; by processor time {2 * spent[1] / spent[2]:.2f}",
+            f"{rate[2] / rate[1]:.2f}; by processor time {2 * spent[1] / spent[2]:.2f}; "
+            f"runs of {min(lengths):.0f} to {max(lengths):.0f} s",
             flush=True,
         )
 

@@ -36,6 +36,6 @@ def _collect(folder, n_jobs, settings, ready):
     ready.send("ready")
     apiece.collect(dataset, n_jobs=n_jobs, to=folder, **request | {"progress": False})
     if n_jobs > 1:  # idle workers would be waited for
-        from joblib.externals.loky import get_reusable_executor
+        from apiece.campaign import dismiss_workers
 
-        get_reusable_executor().shutdown()
+        dismiss_workers()

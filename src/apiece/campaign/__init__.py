@@ -2,6 +2,7 @@
 
 from apiece.campaign._collect import collect
 from apiece.campaign._compute import compare, compute
+from apiece.campaign._pools import dismiss_workers
 from apiece.campaign._request import (
     default_sizes,
     describe,
@@ -17,6 +18,7 @@ __all__ = [
     "compute",
     "default_sizes",
     "describe",
+    "dismiss_workers",
     "group_table",
     "point_table",
     "positions",

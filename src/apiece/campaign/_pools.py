@@ -11,13 +11,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from apiece._optional import optional
 from apiece.campaign._compute import ATTEMPTS
+from apiece.campaign._shared import Shared, opened, shared, sweep
 from apiece.campaign._work import Done, Job, work
 from apiece.errors import EngineError, PlanError, StoreError
 
@@ -25,6 +28,8 @@ Pool = Callable[[Job, Iterator[int]], Generator[Done]]
 
 _PATIENCE = 60  # seconds to wait for a first worker
 _AHEAD = 2  # units given out for each worker: one under way, one waiting
+_IDLE = 300  # seconds after which a process without work ends
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 class WorkersLost(Exception):
@@ -79,22 +84,50 @@ def _here(job: Job, units: Iterator[int]) -> Generator[Done]:
 
 
 def _processes(n_jobs: int | None, job: Job, units: Iterator[int]) -> Generator[Done]:
-    from concurrent.futures.process import BrokenProcessPool
+    from joblib import effective_n_jobs
 
-    from joblib import Parallel, delayed, parallel_config
-
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(_work_for_parent)(job, index) for index in units
-        )
+    n = effective_n_jobs(n_jobs)
+    with shared(job) as told:
+        executor = _workers(n)
+        under_way = set[Future[Done]]()
         try:
-            with closing(results):
-                yield from results
+            while True:
+                for index in islice(units, _AHEAD * n - len(under_way)):
+                    under_way.add(executor.submit(_work_for_parent, told, index))
+                if not under_way:
+                    return
+                finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
         except BrokenProcessPool as error:
             raise WorkersLost(
                 "a worker process died, often because memory ran out (fewer jobs take less: "
                 "n_jobs=, --jobs)"
             ) from error
+        finally:
+            if under_way:  # interrupted, or broken
+                dismiss_workers()
+
+
+_executors: dict[int, Any] = {}  # the one that is in use, by its number of workers
+
+
+def _workers(n: int) -> Any:
+    """Return ``n`` worker processes, those of the last call if they are as many."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    if n not in _executors:
+        dismiss_workers()
+        _executors[n] = ProcessPoolExecutor(
+            n, timeout=_IDLE, initializer=_settle_in_worker, env=dict.fromkeys(_THREADS, "1")
+        )
+    return _executors[n]
+
+
+def dismiss_workers() -> None:
+    """End the worker processes, whatever they are doing; the next call starts others."""
+    for n in list(_executors):
+        _executors.pop(n).shutdown(kill_workers=True)
 
 
 def _as_configured(
@@ -114,20 +147,22 @@ def _as_configured(
         yield from Parallel(n_jobs=n_jobs)(delayed(work)(job, index) for index in batch)
 
 
-def _work_for_parent(job: Job, index: int) -> Done:
-    _settle_in_worker()
-    return work(job, index)
+def _work_for_parent(told: Shared, index: int) -> Done:
+    return work(opened(told), index)
 
 
-@cache
 def _settle_in_worker() -> None:
     """Leave Ctrl-C to the collecting process, and go when it has gone."""
+    from joblib.externals.loky import process_executor
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process_executor._USE_PSUTIL = False  # it takes pages of the file that all map for a leak
     collector = os.getppid()
 
     def watch() -> None:
         while os.getppid() == collector:
             time.sleep(1.0)
+        sweep()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
