@@ -23,8 +23,9 @@ with atheris.instrument_imports(include=["apiece"]):
     from apiece.errors import ApieceError
     from apiece.laws import Laws
 
-from conftest import make_line
 from property.test_readers import READERS
+
+from conftest import make_line
 
 
 def stored(folder):

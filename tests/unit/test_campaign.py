@@ -10,7 +10,11 @@ from sklearn.linear_model import LogisticRegression
 import apiece
 from apiece import campaign
 from apiece._progress import Silent
+from apiece.campaign._pools import WorkersLost
+from apiece.engine import choose_engine
 from apiece.errors import EngineError, PlanError, StoreError
+from apiece.sampling import Design, make_plan
+from apiece.store import Layout
 
 COLUMNS = ("task", "k", "point", "delta", "loss")
 SETTINGS = {
@@ -276,8 +280,6 @@ def test_workers_read_the_arrays_of_a_job_from_one_file():
 
     from apiece.campaign._shared import opened, shared
     from apiece.campaign._work import Job
-    from apiece.engine import choose_engine
-    from apiece.sampling import Design, make_plan
 
     dataset = apiece.Dataset.from_arrays(
         np.random.default_rng(0).normal(size=(600, 64)),
@@ -346,3 +348,31 @@ def _leaks_are_looked_for():
     from joblib.externals.loky import process_executor
 
     return process_executor._USE_PSUTIL
+
+
+def test_workers_that_die_at_once_are_replaced(blobs):
+    """Everything under way is lost with them, and the next units find others."""
+    import os
+
+    from apiece.campaign._pools import _processes, _workers
+    from apiece.campaign._work import Job
+
+    class Once:
+        """The numbers of units; workers are killed when the third is asked for."""
+
+        def __iter__(self):
+            for index in range(4):
+                if index == 2:
+                    for pid in list(_workers(2)._processes):
+                        os.kill(pid, 9)
+                yield index
+
+    engine, _ = choose_engine(blobs, model="tree", engine="refit")
+    n = blobs.n_pool
+    design = Design.of((6, 20), samples=4)
+    plan = make_plan(design, n_pool=n, points=np.arange(n), seed=3, strata=blobs.y)
+    job = Job(engine, plan, Layout.of(plan, n), None)
+    with pytest.raises(WorkersLost):
+        list(_processes(2, job, iter(Once())))
+    done = list(_processes(2, job, iter([0])))
+    assert [unit.footer.index for unit in done] == [0]

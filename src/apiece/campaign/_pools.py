@@ -88,14 +88,14 @@ def _processes(n_jobs: int | None, job: Job, units: Iterator[int]) -> Generator[
 
     n = effective_n_jobs(n_jobs)
     with shared(job) as told:
-        executor = _workers(n)
-        under_way = set[Future[Done]]()
+        executor, under_way, is_over = _workers(n), set[Future[Done]](), False
         try:
             while True:
                 for index in islice(units, _AHEAD * n - len(under_way)):
                     under_way.add(executor.submit(_work_for_parent, told, index))
-                if not under_way:
-                    return
+                is_over = not under_way
+                if is_over:
+                    return  # workers stay for the next run
                 finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield future.result()
@@ -105,7 +105,7 @@ def _processes(n_jobs: int | None, job: Job, units: Iterator[int]) -> Generator[
                 "n_jobs=, --jobs)"
             ) from error
         finally:
-            if under_way:  # interrupted, or broken
+            if not is_over:  # interrupted, or broken
                 dismiss_workers()
 
 
