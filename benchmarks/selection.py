@@ -24,16 +24,16 @@ from threadpoolctl import threadpool_limits
 import apiece
 from apiece.sampling import Design, make_plan
 
-N_POOL, N_VALIDATION, N_TEST = 6000, 1000, 4000
+N_POOL, N_TEST = 6000, 4000
 DEADLINE = float("inf")
 
 
-def load(path: Path, n_candidates: int, seed: int):
+def load(path: Path, options):
     """Return a standardised dataset with candidates, and test rows beside it."""
     with np.load(path) as file:
         X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
-    order = np.random.default_rng(seed).permutation(len(X))
-    cuts = np.cumsum([N_POOL, n_candidates, N_VALIDATION, N_TEST])
+    order = np.random.default_rng(options.seed).permutation(len(X))
+    cuts = np.cumsum([N_POOL, options.candidates, options.validation, N_TEST])
     pool, candidates, validation, test = np.split(order[: cuts[-1]], cuts[:-1])
     X = (X - X[pool].mean(axis=0)) / np.where(X[pool].std(axis=0) > 0, X[pool].std(axis=0), 1.0)
     dataset = apiece.Dataset.from_arrays(
@@ -46,37 +46,18 @@ def load(path: Path, n_candidates: int, seed: int):
     return dataset, X[test], y[test]
 
 
-def by_kernel(dataset, laws, take: int, at: int, width: float = 1.0):
-    """Pick one by one, discounting by an RBF kernel the points of a class that are like picks."""
-    rows = dataset.positions(laws.ids)
-    X, y = dataset.features(rows), dataset.targets(rows)
-    square = (X**2).sum(axis=1)
-    far = np.maximum(square[:, None] + square - 2 * X @ X.T, 0.0)
-    alike = np.exp(-far / (2 * width * np.median(far))) * (y[:, None] == y)
-    value, left, picks = laws.mean(at), np.ones(len(rows)), []
-    for _ in range(take):
-        gain = value * left
-        gain[picks] = -np.inf
-        picks.append(int(np.argmax(gain)))
-        left *= 1 - alike[picks[-1]]
-    return laws.ids[picks]
-
-
-def selections(dataset, run, laws, take: int, at: int, sizes) -> dict[str, list[int]]:
-    """Return the ids that each way of selecting picks."""
-    other = sizes[0] + sizes[1] - at
-    started = time.perf_counter()
-    aware = apiece.select(laws, take=take, at=at, redundancy="aware", dataset=dataset).index
-    print(f"# aware, {take} at {at}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+def selections(dataset, run, laws, take: int, sizes) -> dict[str, list[int]]:
+    """Return the ids that each way of selecting picks, at either size."""
     shapley = apiece.value(run, sizes=sizes, source="samples")
-    return {
-        "at this size": apiece.select(laws, take=take, at=at).index,
-        "at the other size": apiece.select(laws, take=take, at=other).index,
-        "Shapley by samples": shapley.nlargest(take, "value").index,
-        "balanced classes": apiece.select(laws, take=take, at=at, quotas="balanced").index,
-        "kernel on features": by_kernel(dataset, laws, take, at),
-        "redundancy aware": aware,
-    }
+    chosen = {"Shapley by samples": shapley.nlargest(take, "value").index}
+    for at in sizes:
+        chosen[f"alone {at}"] = apiece.select(laws, take=take, at=at).index
+        started = time.process_time()
+        together = apiece.select(laws, take=take, at=at, redundancy="aware", dataset=dataset)
+        chosen[f"together {at}"] = together.index
+        took = time.process_time() - started
+        print(f"# together, {take} at {at}: {took:.0f} s of processor time", file=sys.stderr)
+    return chosen
 
 
 def score(dataset, test, rows):
@@ -113,19 +94,24 @@ def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int)
             lines.write(",".join(f"{gain:.8g}" for gain in np.concatenate(gains)) + "\n")
 
 
-def show(name: str, take: int, at: int, file: Path) -> None:
-    """Print one row of the table: gains over random in log loss and in accuracy."""
-    table = pd.read_csv(file)
+def show(name: str, take: int, at: int, sizes, file: Path) -> None:
+    """Print gains over random candidates, and by how much each falls short of picks together."""
+    table, other = pd.read_csv(file), sizes[0] + sizes[1] - at
+    ways = {
+        "together, this size": f"together {at}",
+        "together, other size": f"together {other}",
+        "alone, this size": f"alone {at}",
+        "alone, other size": f"alone {other}",
+        "Shapley by samples": "Shapley by samples",
+    }
     for unit, scale in (("loss", 1000), ("accuracy", 100)):
-        part = table[[column for column in table if column.endswith(unit)]] * scale
-        over = part.sub(part[f"random:{unit}"], axis=0).drop(columns=f"random:{unit}")
-        cells = [f"{over[column].mean():.2f} ± {over[column].sem():.2f}" for column in over.columns]
-        heads = [column.split(":")[0] for column in over.columns]
-        print(f"| {name}, {take} to {at:,} | {unit} | " + " | ".join(cells) + " |")
-        own = part[f"at this size:{unit}"]
-        against = {head: own - part[f"{head}:{unit}"] for head in (*heads[1:3], "random")}
-        words = [f"{head} {gap.mean():.2f} ± {gap.sem():.2f}" for head, gap in against.items()]
-        print(f"#   n = {len(table)}; {heads}; at this size less " + "; ".join(words))
+        part = {word: scale * table[f"{column}:{unit}"] for word, column in ways.items()}
+        part["random"] = scale * table[f"random:{unit}"]
+        for head, base in (("over random", "random"), ("under the first", "together, this size")):
+            gaps = [part[word] - part[base] for word in ways]
+            cells = [f"{gap.mean():.2f} ± {gap.sem():.2f}" for gap in gaps]
+            print(f"| {name}, {take} to {at:,} | {unit} {head} | " + " | ".join(cells) + " |")
+    print(f"#   n = {len(table)}; {', '.join(ways)}", flush=True)
 
 
 def main() -> None:
@@ -138,8 +124,7 @@ def main() -> None:
     parser.add_argument("--take", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--sizes", default="100,1000")
-    parser.add_argument("--at", type=int, action="append")
-    parser.add_argument("--method", default="likelihood")
+    parser.add_argument("--validation", type=int, default=4000)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -153,7 +138,8 @@ def main() -> None:
 
 def one(name: str, sizes, options) -> None:
     """Measure both sizes on one dataset."""
-    dataset, *test = load(options.data / f"{name}.npz", options.candidates, options.seed)
+    dataset, *test = load(options.data / f"{name}.npz", options)
+    stem = options.to / f"{name}-{sizes[0]}-{sizes[1]}"
     run = apiece.collect(
         dataset,
         points=[],
@@ -161,20 +147,18 @@ def one(name: str, sizes, options) -> None:
         samples=options.samples,
         random_state=0,
         progress=False,
-        to=options.to / f"{name}-{sizes[0]}-{sizes[1]}",
+        to=stem,
     )
-    laws = apiece.fit(run, method=options.method)
-    for at in options.at or sizes:
-        stem = options.to / f"{name}-{options.take}-{at}"
-        known = stem.with_suffix(".picks.csv")
-        if known.exists():
-            chosen = {word: ids.tolist() for word, ids in pd.read_csv(known).items()}
-        else:
-            chosen = selections(dataset, run, laws, options.take, at, sizes)
-            pd.DataFrame(chosen).to_csv(known, index=False)
-        file = stem.with_suffix(".csv")
+    known = options.to / f"{stem.name}-{options.take}.picks.csv"
+    if known.exists():
+        chosen = {word: ids.tolist() for word, ids in pd.read_csv(known).items()}
+    else:
+        chosen = selections(dataset, run, apiece.fit(run), options.take, sizes)
+        pd.DataFrame(chosen).to_csv(known, index=False)
+    for at in sizes:
+        file = options.to / f"{name}-{options.take}-{at}.csv"
         measure(file, dataset, test, chosen, options.take, at, options.repeats)
-        show(name, options.take, at, file)
+        show(name, options.take, at, sizes, file)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from apiece.cli._experiment import experiment
 from apiece.cli._laws import fit, select, show, value
 from apiece.cli._report import report, serve
 from apiece.cli._reproduce import reproduce
+from apiece.cli._tables import aggregate, backtest, boundary, contributions, theory
 
 __all__ = ["cli", "main"]
 
@@ -42,6 +43,7 @@ def cli() -> None:
 for _command in (
     *(demo, collect, fit, show, value, select, advise, report, serve),
     *(suspects, compare, crossings, exchange, movers, means, baseline),
+    *(contributions, aggregate, backtest, boundary, theory),
     *(experiment, reproduce),
 ):
     cli.add_command(_command)

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import OUT, common, note
-from apiece.cli._data import read, reading
-from apiece.cli._laws import RUN, deliver, fitted
+from apiece.cli._common import OUT, common, deliver, note
+from apiece.cli._data import read_all, reading
+from apiece.cli._laws import RUN, fitted
 
 
 @click.command(
@@ -62,9 +62,7 @@ def advise(
     """
     from apiece import api
 
-    dataset = None if data is None else read(data, options)
-    if dataset is not None and options["candidates"] is not None:
-        dataset = dataset.with_candidates(options["candidates"])
+    dataset = None if data is None else read_all(data, options)
     table = api.advise(
         fitted(run, quiet),
         dataset=dataset,
@@ -111,9 +109,7 @@ def suspects(
     """
     from apiece import decisions
 
-    dataset = read(data, options)
-    if options["candidates"] is not None:
-        dataset = dataset.with_candidates(options["candidates"])
+    dataset = read_all(data, options)
     chosen = models or ("logistic", "forest")
     table = decisions.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
     deliver(table.sort_values("plausibility", kind="stable"), out, as_json, quiet)

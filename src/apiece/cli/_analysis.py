@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, Sizes, common, note
-from apiece.cli._data import read, reading
-from apiece.cli._laws import LEVEL, RUN, deliver, fitted, in_range
+from apiece.cli._common import OUT, Sizes, common, deliver, note
+from apiece.cli._data import read_all, reading
+from apiece.cli._laws import LEVEL, RUN, fitted, in_range
 from apiece.engine import ENGINES, METRICS, MODELS
 from apiece.errors import DataError
 
@@ -216,7 +216,6 @@ def baseline(
     data: Path,
     method: str,
     neighbors: int,
-    candidates: Path | None,
     random_state: int,
     out: Path | None,
     as_json: bool,
@@ -228,9 +227,7 @@ def baseline(
     from apiece._check import one_of
 
     one_of("method", method, BASELINES)
-    dataset = read(data, options)
-    if candidates is not None:
-        dataset = dataset.with_candidates(candidates)
+    dataset = read_all(data, options)
     if method == "knn-shapley":
         table = valuation.knn_shapley(dataset, n_neighbors=neighbors)
     elif method == "loo":

@@ -195,6 +195,22 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     write_whole(path, data)
 
 
+def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """Print a table or its first rows, as JSON if asked, and write all of it to a file."""
+    if "caveat" in table.attrs:
+        note(table.attrs["caveat"], quiet=quiet)
+    if out is not None:
+        write_table(table, out)
+    if as_json:
+        emit(records(table))
+        return
+    show_table(table.head(20))
+    if out is not None:
+        note(f"{len(table):,} rows written to {out}", quiet=quiet)
+    elif len(table) > 20:
+        note(f"the first 20 of {len(table):,} rows; -o FILE writes all", quiet=quiet)
+
+
 OUT = click.option(
     "--out",
     "-o",

@@ -78,6 +78,13 @@ def read(path: Path, options: Mapping[str, Any]) -> Dataset:
     return Dataset.from_file(path, **settings)
 
 
+def read_all(path: Path, options: Mapping[str, Any]) -> Dataset:
+    """Read a dataset and its candidates, as the options of `reading` say."""
+    dataset = read(path, options)
+    candidates = options["candidates"]
+    return dataset if candidates is None else dataset.with_candidates(candidates)
+
+
 def _validation(words: str | None) -> Any:
     if words is None:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiece.cli._common import OUT, Sizes, common, emit, note, plain, show_table, write_table
-from apiece.cli._data import READING, read, reading
+from apiece.cli._data import READING, read_all, reading
 from apiece.engine import METRICS, MODELS
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _command(
     def make(run: Callable[..., Experiment]) -> click.Command:
         def call(data: Path, out: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
             reads = {name: given.pop(name) for name in READING}
-            dataset = read(data, reads)
-            if reads["candidates"] is not None:
-                dataset = dataset.with_candidates(reads["candidates"])
+            dataset = read_all(data, reads)
             asked = {name: item for name, item in given.items() if item is not None}
             found = run(dataset, progress=False if quiet else None, **asked)
             _print(found, out, as_json, quiet)

@@ -13,6 +13,7 @@ from apiece.cli._common import (
     Numbers,
     Sizes,
     common,
+    deliver,
     emit,
     note,
     plain,
@@ -20,7 +21,7 @@ from apiece.cli._common import (
     show_table,
     write_table,
 )
-from apiece.cli._data import read, reading
+from apiece.cli._data import read_all, reading
 from apiece.errors import DataError
 from apiece.valuation import KINDS
 
@@ -100,10 +101,7 @@ def fit(
     _say_if_unfinished(opened, quiet)
     settings: dict[str, Any] = {} if family is None else {"family": family}
     if data is not None:
-        dataset = read(data, options)
-        if options["candidates"] is not None:
-            dataset = dataset.with_candidates(options["candidates"])
-        settings["dataset"] = dataset
+        settings["dataset"] = read_all(data, options)
     laws = api.fit(opened, method=method, backtest=backtest, memory=memory, **settings)
     laws.save(out or run / "laws.parquet")
     if as_json:
@@ -264,7 +262,6 @@ def select(
     costs: Path | None,
     budget: float | None,
     data: Path | None,
-    candidates: Path | None,
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -277,9 +274,7 @@ def select(
     from apiece import api
 
     laws = fitted(run, quiet)
-    dataset = None if data is None else read(data, options)
-    if dataset is not None and candidates is not None:
-        dataset = dataset.with_candidates(candidates)
+    dataset = None if data is None else read_all(data, options)
     table = api.select(
         laws,
         take=20 if take is None and quotas is None and budget is None else take,
@@ -389,22 +384,6 @@ def _say_if_unfinished(run: Run, quiet: bool) -> None:
             "contributions are used. Repeat its collect command to complete it.",
             quiet=quiet,
         )
-
-
-def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:
-    """Print a table or its first rows, as JSON if asked, and write all of it to a file."""
-    if "caveat" in table.attrs:
-        note(table.attrs["caveat"], quiet=quiet)
-    if out is not None:
-        write_table(table, out)
-    if as_json:
-        emit(records(table))
-        return
-    show_table(table.head(20))
-    if out is not None:
-        note(f"{len(table):,} rows written to {out}", quiet=quiet)
-    elif len(table) > 20:
-        note(f"the first 20 of {len(table):,} rows; -o FILE writes all", quiet=quiet)
 
 
 def _engine(run: Run) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import common, emit, note, records, show_table
+from apiece.cli._common import OUT, common, emit, note, records, show_table, write_table
 
 _EPILOG = """
 \b
@@ -54,21 +54,32 @@ class Names(click.ParamType[tuple[str, ...]]):
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page there too.")
 @click.option("--note", help="What the page should say of the data, such as its embeddings.")
 @click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
+@OUT
 @common
 def reproduce(
-    name: str, only_estimate: bool, stored: bool, as_json: bool, quiet: bool, **given: Any
+    name: str,
+    only_estimate: bool,
+    stored: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Make NAME of the paper: table1 to table8, figure1 to figure20, aggregate, speed, or all.
 
     Writes Markdown, CSV, PNG and PDF, and a page with each measured number beside the paper's.
-    Interrupted, it continues where it stopped.
+    Interrupted, it continues where it stopped. -o writes the table of --estimate.
     """
     from apiece import reproduce as room
 
+    if out is not None and not only_estimate:
+        raise click.UsageError("-o writes the table of --estimate: results go to --to. Pass that.")
     asked = {key: value for key, value in given.items() if value is not None}
     if only_estimate:
         asked = {key: value for key, value in asked.items() if key not in ("page", "note")}
         table = room.estimate(name, **asked)
+        if out is not None:
+            write_table(table, out)
         if as_json:
             emit({"runs": records(table), "minutes": table["minutes"].sum()})
         else:

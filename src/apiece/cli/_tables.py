@@ -1,0 +1,158 @@
+"""``contributions``, ``aggregate``, ``backtest``, ``boundary``, ``theory``: what laws rest on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from apiece.cli._common import OUT, Sizes, common, deliver, note
+from apiece.cli._data import read_all, reading
+from apiece.cli._laws import LEVEL, RUN, fitted
+from apiece.engine import MODELS
+
+
+@click.command(epilog="\b\nExample:\n  apiece contributions runs/reviews -o contributions.csv")
+@RUN
+@OUT
+@common
+def contributions(run: Path, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """List every stored contribution: by how much the loss fell when a point joined k others."""
+    from apiece.store import open_run
+
+    deliver(open_run(run).contributions().table(), out, as_json, quiet)
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece aggregate runs/reviews
+  apiece aggregate runs/reviews --at 5000,20000 -o forecast.csv
+"""
+)
+@RUN
+@click.option("--at", type=Sizes(), help="Sizes at which to foretell the loss, 5000,20000.")
+@LEVEL
+@OUT
+@common
+def aggregate(
+    run: Path,
+    at: tuple[int, ...] | None,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell how the loss falls with the size of the dataset: eps + b / k^lambda."""
+    import pandas as pd
+
+    from apiece import api
+    from apiece.store import open_run
+
+    law = api.aggregate(open_run(run))
+    table = law.table(level)
+    if at is not None:
+        k = np.array(at)
+        low, high = law.interval(k, level=level)
+        table = pd.DataFrame(
+            {"loss": law.mean(k), "low": low, "high": high}, index=pd.Index(k, name="k")
+        )
+    deliver(table, out, as_json, quiet)
+    note(law.headline(), quiet=quiet or as_json)
+
+
+@click.command(epilog="\b\nExample:\n  apiece backtest runs/reviews --hold-out 0.5 -o backtest.csv")
+@RUN
+@click.option(
+    "--hold-out",
+    default=0.3,
+    show_default=True,
+    type=click.FloatRange(0, 1, True, True),
+    help="Share of the contributions to foretell, those at the largest sizes.",
+)
+@LEVEL
+@OUT
+@common
+def backtest(
+    run: Path, hold_out: float, level: float, out: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Fit every kind of law on the smaller sizes, and judge it at the larger ones."""
+    from apiece import estimators
+    from apiece.store import open_run
+
+    found = estimators.backtest(open_run(run).contributions(), hold_out=hold_out, level=level)
+    deliver(found.table(), out, as_json, quiet)
+    kinds = list(dict.fromkeys((score.method, score.family) for score in found.scores))
+    note(
+        f"fitted on sizes up to {found.cut:,}; {' '.join(kinds[found.best])} foretells best; none "
+        f"describes {int(found.undescribed.sum()):,} points",
+        quiet=quiet or as_json,
+    )
+
+
+@click.command(
+    epilog="""
+\b
+Examples:
+  apiece boundary reviews.csv --target label --text review -o boundary.csv
+  apiece boundary reviews.csv --target label --text review --laws runs/reviews
+"""
+)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--model", default="logistic", show_default=True, help=f"{', '.join(MODELS)}; fitted to all."
+)
+@click.option(
+    "--laws", "run", type=click.Path(path_type=Path), help="Run whose laws to correlate with it."
+)
+@reading
+@LEVEL
+@OUT
+@common
+def boundary(
+    data: Path,
+    model: str,
+    run: Path | None,
+    level: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Measure how far every point of DATA lies from the decision boundary.
+
+    With --laws, tell what that has to do with the points' laws instead.
+    """
+    from apiece import analysis
+
+    dataset = read_all(data, options)
+    table = (
+        analysis.boundary(dataset, model=model)
+        if run is None
+        else analysis.boundary_relation(fitted(run, quiet), dataset, model=model, level=level)
+    )
+    deliver(table, out, as_json, quiet)
+
+
+@click.command(epilog="\b\nExample:\n  apiece theory houses.csv --target price -o theory.csv")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--no-intercept", is_flag=True, help="A model without an intercept.")
+@reading
+@OUT
+@common
+def theory(
+    data: Path,
+    no_intercept: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Predict the first terms of every point's law, as least squares and two classes have them."""
+    from apiece import analysis
+
+    dataset = read_all(data, options)
+    deliver(analysis.theory(dataset, fit_intercept=not no_intercept), out, as_json, quiet)
