@@ -16,9 +16,9 @@ from apiece import campaign, decisions, estimators, selection, valuation
 from apiece._check import one_of
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from
-from apiece.data import Dataset, FilePath, groups_of
+from apiece.data import Dataset, FilePath, groups_of, read_again
 from apiece.engine import METRICS, MODELS, Metric, choose_engine, choose_group_engine
-from apiece.errors import ApieceWarning, PlanError
+from apiece.errors import ApieceError, ApieceWarning, PlanError
 from apiece.laws import Laws
 from apiece.records import Contributions, Table, marked
 from apiece.report import find as find_for_report
@@ -370,7 +370,7 @@ def select(
     quotas: selection.Quotas | None = None,
     costs: Any = None,
     budget: float | None = None,
-    redundancy: str | None = None,
+    redundancy: str | None = "auto",
     dataset: Dataset | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
@@ -393,10 +393,13 @@ def select(
     costs, budget
         Cost of every point, by id or in the order of the laws, and what may be spent.
     redundancy
-        ``"aware"`` values every pick together with those before it, so that near-duplicates are
-        not bought together; it needs ``dataset``.
+        ``"aware"`` values every pick together with those before it, so that near-duplicates, and
+        points that overshoot together, are not bought together; it needs the data. ``"none"``
+        ranks points one by one. ``"auto"`` is aware where the data is at hand, the engine is
+        quick (linear, logistic, knn) and the pool is large enough.
     dataset
-        The data that the run was collected from.
+        The data that the run was collected from; None reads that of a run again, if it is in the
+        file where it was.
     level
         Coverage of the interval.
     random_state
@@ -413,8 +416,10 @@ def select(
         ``label``, ``cost``, ``alone`` where they apply.
     """
     known = _laws(laws)
-    if redundancy is not None:
+    if redundancy == "aware":
         _refuse_groups(known.attrs, "redundancy")
+    if dataset is None and isinstance(laws, Run) and redundancy in ("auto", "aware"):
+        dataset = data_of(laws)
     picks = selection.select(
         known,
         take=take,
@@ -430,6 +435,15 @@ def select(
         **settings,
     )
     return marked(picks, known.attrs)
+
+
+def data_of(run: Run) -> Dataset | None:
+    """Read the data of a run again, or return None if it is not in the file where it was."""
+    data = run.manifest["dataset"]
+    try:
+        return read_again(data.get("source"), data["fingerprint"])
+    except ApieceError:
+        return None
 
 
 def advise(

@@ -233,7 +233,7 @@ def test_crossings_movers_and_means_agree_with_python(workplace):
         (("select", "RUN", "--at", "30", "--quotas", "yes"), "a=10,b=5"),
         (("select", "RUN", "--at", "30", "--quotas", "yes=1.5"), "whole numbers"),
         (("select", "RUN", "--at", "30", "--costs", "none.csv", "--budget", "1"), "point and cost"),
-        (("select", "RUN", "--at", "30", "--redundancy", "aware"), "Pass dataset="),
+        (("select", "RUN", "--at", "30", "--redundancy", "awre"), "Did you mean 'aware'"),
         (("compare", "RUN", "none.csv"), "point and value"),
         (("baseline", "none.csv", "--target", "y", "--method", "shap"), "knn-shapley"),
     ],

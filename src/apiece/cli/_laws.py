@@ -236,7 +236,8 @@ Examples:
   apiece select runs/reviews --at 1000 --take 20 -o picks.csv
   apiece select runs/reviews --at 1000 --until 5000 --quotas cat=10,dog=10
   apiece select runs/reviews --at 1000 --costs prices.csv --budget 250
-  apiece select runs/reviews --at 1000 --redundancy aware --data reviews.csv --target label
+  apiece select runs/reviews --at 1000 --data reviews.csv --target label
+  apiece select runs/reviews --at 1000 --redundancy none
 """
 )
 @RUN
@@ -246,8 +247,15 @@ Examples:
 @click.option("--quotas", help="How many of each class, cat=10,dog=5; or balanced.")
 @click.option("--costs", type=click.Path(path_type=Path), help="CSV with columns point, cost.")
 @click.option("--budget", type=float, help="What the picks may cost together.")
-@click.option("--redundancy", help="aware: value picks together, by training (needs --data).")
-@click.option("--data", type=click.Path(path_type=Path), help="The file given to collect.")
+@click.option(
+    "--redundancy",
+    default="auto",
+    show_default=True,
+    help="aware: value picks together, by training; none: one by one; auto: aware if quick.",
+)
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="The file given to collect, if moved."
+)
 @click.option("--draws", default=10, show_default=True, help="Training sets a pick, if aware.")
 @click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
@@ -272,9 +280,11 @@ def select(
     Options from --target on say how --data is read, and are those of collect.
     """
     from apiece import api
+    from apiece.store import open_run
 
-    laws = fitted(run, quiet)
-    dataset = None if data is None else read_all(data, options)
+    opened = open_run(run)
+    laws = _laws(opened, run, quiet)
+    dataset = api.data_of(opened) if data is None else read_all(data, options)
     table = api.select(
         laws,
         take=20 if take is None and quotas is None and budget is None else take,
@@ -287,7 +297,7 @@ def select(
     deliver(table, out, as_json, quiet)
     if not as_json:
         total = f"expected gain of all {len(table):,} picks"
-        how = "together" if options["redundancy"] else "one by one, as if they shared nothing"
+        how = "together" if "alone" in table else "one by one, as if they shared nothing"
         note(f"{total}, {how}: {table['value'].sum():.4g}", quiet=quiet)
 
 

@@ -14,7 +14,7 @@ again, on training sets that had no part in picking them: their gains sum to the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from apiece.selection._rules import Basket, Rules
 
 if TYPE_CHECKING:
     from apiece.engine import Engine
+
+
+_QUICK: Final = ("linear", "logistic", "knn")  # engines that value many points at once
+_MOST: Final = 500_000  # contributions that take them a minute or so
 
 
 class Joint(NamedTuple):
@@ -103,6 +107,12 @@ class Together:
             strata=data.y if data.is_classification else None,
             class_names=None if data.classes is None else data.classes.tolist(),
         )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether picking takes a minute or so, rather than hours."""
+        n_contributions = self.most * self.draws * len(self.position)
+        return self._engine.name in _QUICK and n_contributions <= _MOST
 
     def pick(self, rules: Rules) -> Joint:
         """Pick rows one after the other, then measure what each gained."""

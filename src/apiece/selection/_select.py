@@ -19,6 +19,7 @@ from apiece.valuation import SizeWeights, drawn_values, nodes, size_weights
 if TYPE_CHECKING:
     import pandas as pd
 
+REDUNDANCY: Final = ("auto", "aware", "none")
 _SHORTLIST: Final = 10  # times the picks: what is valued together
 _FEWEST: Final = 100
 
@@ -32,7 +33,7 @@ def select(
     quotas: Quotas | None = None,
     costs: Any = None,
     budget: float | None = None,
-    redundancy: str | None = None,
+    redundancy: str | None = "auto",
     dataset: Dataset | None = None,
     model: Any = None,
     metric: Any = None,
@@ -65,8 +66,10 @@ def select(
         are taken by value for the cost while the budget lasts, and only such as help.
     redundancy
         ``"aware"`` values every pick together with those before it, by the engine: exact
-        contributions to ``draws`` random training sets that the picks so far have joined. None
-        ranks points one by one, and near-duplicates are picked together.
+        contributions to ``draws`` random training sets that the picks so far have joined.
+        ``"none"`` (or None) ranks points one by one, though near-duplicates are then picked
+        together, and points that overshoot together. ``"auto"`` is aware where ``dataset`` is
+        given, the engine is quick (linear, logistic, knn) and the pool is large enough.
     dataset
         The data behind the laws, for ``redundancy``.
     model, metric, engine
@@ -86,10 +89,10 @@ def select(
     pandas.DataFrame
         Indexed by id, best first: ``rank`` (from 1), ``value`` (expected gain, in units of the
         utility), ``low``, ``high``, ``p_best`` (probability, given the uncertainty of the laws,
-        that these rules pick the point), ``label`` if known, and ``cost`` if given. With
-        ``redundancy="aware"``, ``value`` is the gain after the picks above it, measured on training
-        sets of its own, so that the column sums to the gain of all picks; ``alone`` is the gain by
-        the law.
+        that these rules pick the point), ``label`` if known, and ``cost`` if given. For
+        picks valued together, ``value`` is the gain after the picks above it, measured on training
+        sets of its own, so that the column sums to the gain of all picks on the validation rows;
+        ``alone`` is the gain by the law.
 
     Examples
     --------
@@ -101,8 +104,7 @@ def select(
     """
     import pandas as pd
 
-    if redundancy is not None:
-        one_of("redundancy", redundancy, ("aware",))
+    how = one_of("redundancy", redundancy or "none", REDUNDANCY)
     weights = _horizon(at, until)
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
@@ -119,19 +121,22 @@ def select(
         is_known=np.isfinite(estimate.value),
     )
     seed = seed_from(random_state)
-    if redundancy is None:
-        rows = rules.pick(estimate.value)
-        gains = {name: column[rows] for name, column in estimate._asdict().items()}
-    else:
+    sizes = (int(at), int(at if until is None else until))
+    together = None
+    if how == "aware" or (how == "auto" and _may_join(laws, dataset, model, sizes)):
         near = _shortlist(rules, estimate.value, shortlist)
         together = Together(
             **_trained(laws, dataset, model, metric, engine),
             ids=laws.ids[near],
-            sizes=(int(at), int(at if until is None else until)),
+            sizes=sizes,
             draws=draws,
             most=_most_picks(rules, near),
             seed=seed,
         )
+    if together is None or (how == "auto" and not together.is_quick):
+        rows = rules.pick(estimate.value)
+        gains = {name: column[rows] for name, column in estimate._asdict().items()}
+    else:
         joint = together.pick(rules.of(near))
         rows, half = near[joint.rows], quantile(level) * joint.error
         gains = {"value": joint.gain, "low": joint.gain - half, "high": joint.gain + half}
@@ -183,6 +188,18 @@ def _shortlist(rules: Rules, value: FloatArray, shortlist: int | None) -> IntArr
 def _most_picks(rules: Rules, near: IntArray) -> int:
     affordable = int((np.cumsum(np.sort(rules.cost[near])) <= rules.budget).sum())
     return max(1, min(rules.take, len(near), affordable))
+
+
+def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int, int]) -> bool:
+    """Whether picks can be valued together unasked: model, data and sets to draw are at hand."""
+    from apiece.engine import MODELS
+
+    is_known = model is not None or laws.attrs.get("model") in MODELS
+    if dataset is None or not is_known or laws.attrs.get("groups") is not None:
+        return False
+    is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
+    room = dataset.n_pool if is_outside else dataset.n_pool // 2
+    return max(2, dataset.n_classes) <= sizes[0] and sizes[1] <= room
 
 
 def _trained(

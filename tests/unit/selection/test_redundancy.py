@@ -208,3 +208,53 @@ def test_a_model_that_is_not_known_by_name_must_be_given(offer):
         unknown, take=2, at=15, redundancy="aware", dataset=dataset, model=LinearRegression()
     )
     assert len(table) == 2
+
+
+def test_picks_are_valued_together_unasked_where_that_is_quick(offer):
+    dataset, laws = offer
+    asked = select(laws, take=4, at=15, redundancy="aware", dataset=dataset)
+    found = select(laws, take=4, at=15, dataset=dataset)
+    assert found.equals(asked)
+    assert "alone" not in select(laws, take=4, at=15)
+    assert "alone" not in select(laws, take=4, at=15, dataset=dataset, redundancy="none")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"at": 81},  # no training set of the pool is so large
+        {"at": 15, "until": 1000},
+        {"at": 15, "engine": "refit"},
+        {"at": 15, "draws": 10**6},
+    ],
+)
+def test_picks_are_ranked_one_by_one_where_valuing_them_together_is_slow_or_impossible(
+    offer, settings
+):
+    dataset, laws = offer
+    found = select(laws, take=4, dataset=dataset, **settings)
+    sizes = {name: size for name, size in settings.items() if name in ("at", "until")}
+    assert found.equals(select(laws, take=4, **sizes))
+
+
+def test_candidates_can_join_the_whole_pool_together(offer):
+    dataset, laws = offer
+    table = select(laws, take=2, at=80, dataset=dataset)
+    assert "alone" in table
+    assert np.isfinite(table["value"]).all()
+
+
+def test_a_run_finds_its_own_data_to_value_picks_together(tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    frame = pd.DataFrame(rng.normal(size=(120, 2)) + y[:, None], columns=["a", "b"])
+    frame.assign(label=y).to_csv(tmp_path / "data.csv", index=False)
+    dataset = apiece.Dataset.from_csv(tmp_path / "data.csv", target="label")
+    run = apiece.collect(dataset, sizes=(8, 40), samples=10, random_state=0, progress=False)
+    settings = {"take": 3, "at": 20, "shortlist": 20}
+    assert apiece.select(run, **settings).equals(apiece.select(run, **settings, dataset=dataset))
+    assert "alone" in apiece.select(run, **settings)
+    (tmp_path / "data.csv").unlink()
+    assert "alone" not in apiece.select(run, **settings)
