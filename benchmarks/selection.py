@@ -46,18 +46,29 @@ def load(path: Path, options):
     return dataset, X[test], y[test]
 
 
-def selections(dataset, run, laws, take: int, sizes) -> dict[str, list[int]]:
-    """Return the ids that each way of selecting picks, at either size."""
-    shapley = apiece.value(run, sizes=sizes, source="samples")
-    chosen = {"Shapley by samples": shapley.nlargest(take, "value").index}
-    for at in sizes:
-        chosen[f"alone {at}"] = apiece.select(laws, take=take, at=at).index
-        started = time.process_time()
-        together = apiece.select(laws, take=take, at=at, redundancy="aware", dataset=dataset)
-        chosen[f"together {at}"] = together.index
-        took = time.process_time() - started
-        print(f"# together, {take} at {at}: {took:.0f} s of processor time", file=sys.stderr)
+def selections(file: Path, dataset, run, take: int, at: int, sizes) -> dict[str, list[int]]:
+    """Return the ids that each way of selecting picks at a size, from the file if it has them."""
+    if file.exists():
+        return {word: ids.tolist() for word, ids in pd.read_csv(file).items()}
+    stop_if_late()
+    laws, started = apiece.fit(run), time.process_time()
+    asked = {"take": take, "at": at, "dataset": dataset}
+    chosen = {
+        f"together {at}": apiece.select(laws, **asked, redundancy="aware").index,
+        f"alone {at}": apiece.select(laws, **asked, redundancy="none").index,
+        "Shapley by samples": apiece.value(run, sizes=sizes, source="samples")
+        .nlargest(take, "value")
+        .index,
+    }
+    took = time.process_time() - started
+    print(f"# {file.stem}: {took:.0f} s of processor time", file=sys.stderr)
+    pd.DataFrame(chosen).to_csv(file, index=False)
     return chosen
+
+
+def stop_if_late() -> None:
+    if time.monotonic() > DEADLINE:
+        sys.exit("# time is up; repeat the command to go on")
 
 
 def score(dataset, test, rows):
@@ -84,8 +95,7 @@ def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int)
     if not file.exists():
         file.write_text(",".join(names) + "\n")
     for index in range(done, repeats):
-        if time.monotonic() > DEADLINE:
-            sys.exit("# time is up; repeat the command to go on")
+        stop_if_late()
         subset, rng = plan[index].subset, np.random.default_rng((99, index))
         picks["random"] = rng.choice(np.arange(dataset.n_pool, dataset.n_points), take, False)
         before = score(dataset, test, subset)
@@ -139,7 +149,6 @@ def main() -> None:
 def one(name: str, sizes, options) -> None:
     """Measure both sizes on one dataset."""
     dataset, *test = load(options.data / f"{name}.npz", options)
-    stem = options.to / f"{name}-{sizes[0]}-{sizes[1]}"
     run = apiece.collect(
         dataset,
         points=[],
@@ -147,14 +156,12 @@ def one(name: str, sizes, options) -> None:
         samples=options.samples,
         random_state=0,
         progress=False,
-        to=stem,
+        to=options.to / f"{name}-{sizes[0]}-{sizes[1]}",
     )
-    known = options.to / f"{stem.name}-{options.take}.picks.csv"
-    if known.exists():
-        chosen = {word: ids.tolist() for word, ids in pd.read_csv(known).items()}
-    else:
-        chosen = selections(dataset, run, apiece.fit(run), options.take, sizes)
-        pd.DataFrame(chosen).to_csv(known, index=False)
+    chosen = {}
+    for at in sizes:
+        file = options.to / f"{name}-{options.take}-{at}.picks.csv"
+        chosen |= selections(file, dataset, run, options.take, at, sizes)
     for at in sizes:
         file = options.to / f"{name}-{options.take}-{at}.csv"
         measure(file, dataset, test, chosen, options.take, at, options.repeats)

@@ -468,8 +468,8 @@ def advise(
     laws
         Laws fitted to the run; fitted now if left out.
     dataset
-        The data that the run was collected from: points that harm are then tried with every other
-        label, and ``relabel`` is advised where one is better.
+        The data that the run was collected from: ``relabel`` is then advised for points that are
+        not known to help where models that have not seen them are sure of another label.
     at
         Size of the dataset; the largest that was sampled by default.
     level
@@ -498,15 +498,19 @@ def advise(
     if dataset is not None and dataset.is_classification:
         _refuse_groups(known.attrs, "relabelling")
         dataset.check_is(known.attrs.get("dataset"))
+        plausible = decisions.plausibility(dataset, random_state=random_state)
+        suspects = decisions.doubted(table, plausible)
         found = decisions.relabel(
             dataset,
-            table.index[table["advice"] == "drop"],
+            suspects.index,
+            to=suspects["likeliest"],
             at=size,
             draws=draws,
             model=_named("model", model, known.attrs, MODELS),
             metric=_named("metric", metric, known.attrs, METRICS),
             random_state=random_state,
         )
+        found["p_likeliest"] = suspects["p_likeliest"]
         table = decisions.advise(known, **options, relabelled=found)
     return marked(table, known.attrs)
 

@@ -7,6 +7,9 @@ $$P(\text{helps}) = \Phi(\psi / s), \qquad P(\text{among the best}) = \Phi((\psi
 
 where $q$ is the value that the best share of all points exceed. A decision is made when its
 probability reaches the level; otherwise the point is uncertain, and more samples would tell.
+
+What a point is worth does not tell whether its label is right. A point that is not known to help
+is relabelled where models that have not seen it give another label the probability 3/4.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ADVICE: Final = ("keep", "drop", "relabel", "more like this", "uncertain")
+_HELPS: Final = ("keep", "more like this")
+_SURE: Final = 0.75  # probability of another label from which on it is suggested
 
 
 def advise(
@@ -47,7 +52,8 @@ def advise(
     best
         Share of the points that count as the best, of which more are wanted.
     relabelled
-        What harmful points would be worth with another label, from `relabel`.
+        What points would be worth with another label: those of `doubted`, from `relabel`, with
+        ``p_likeliest``.
 
     Returns
     -------
@@ -88,7 +94,28 @@ def advise(
         },
         index=pd.Index(laws.ids, name="point"),
     )
-    return table if relabelled is None else _with_relabelled(table, relabelled, level)
+    return table if relabelled is None else _with_relabelled(table, relabelled)
+
+
+def doubted(advice: pd.DataFrame, plausible: pd.DataFrame) -> pd.DataFrame:
+    """Return the points whose label is wrong in all likelihood, and that are not known to help.
+
+    Parameters
+    ----------
+    advice
+        From `advise`.
+    plausible
+        From `plausibility`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Those rows of ``plausible``.
+    """
+    named = plausible.set_axis(plausible.index.astype(str))
+    asked = named.loc[advice.index.astype(str)].set_axis(advice.index)
+    is_other = (asked["likeliest"] != asked["label"]) & (asked["p_likeliest"] >= _SURE)
+    return asked[is_other & ~advice["advice"].isin(_HELPS)]
 
 
 def _check(level: float, best: float) -> None:
@@ -137,18 +164,16 @@ def _reasons(
     return [reason(row) for row in range(laws.n_points)]
 
 
-def _with_relabelled(table: pd.DataFrame, found: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Turn "drop" into "relabel" where another label is better, likely, and does not harm."""
-    found = found.reindex(table.index)
+def _with_relabelled(table: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Advise another label for the points that were tried with it."""
+    turned = table.index.isin(found.index)
     table["relabel_to"], table["gain"] = found["relabel_to"], found["gain"]
-    is_better = (found["probability"] >= level) & (found["p_helps"] > 1 - level)
-    is_better &= found["votes"] > 0.5
-    turned = ((table["advice"] == "drop") & is_better).to_numpy()
-    table.loc[~turned, ["relabel_to", "gain"]] = [None, np.nan]
+    found = found.loc[table.index[turned]]
     table.loc[turned, "advice"] = "relabel"
-    table.loc[turned, "probability"] = found["probability"][turned]
+    table.loc[turned, "probability"] = found["p_likeliest"]
+    worth = np.where(found["gain"] > 0, "worth more so", "worth less so")
     table.loc[turned, "reason"] = [
-        f"harms as {was}, is worth more as {now}"
-        for was, now in zip(found["label"][turned], found["relabel_to"][turned], strict=True)
+        f"is rather {now} than {was} to models that have not seen it, and {word}"
+        for was, now, word in zip(found["label"], found["relabel_to"], worth, strict=True)
     ]
     return table

@@ -12,7 +12,7 @@ to a training set cancels; Student's distribution with $m - 1$ degrees of freedo
 probability that the best other label is better than the point's own.
 
 A better value alone does not make a label wrong: where a model is too sure of itself, any label
-that makes it less so lowers the loss. So the models trained on the $D_j$ also vote on the point.
+that makes it less so lowers the loss. Whether a label is wrong, `plausibility` tells.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr
 
+from apiece._check import some
 from apiece._rng import RandomState, seed_from
 from apiece._typing import FloatArray, IntArray
 from apiece.data import Dataset
@@ -41,6 +42,7 @@ def relabel(
     dataset: Dataset,
     points: npt.ArrayLike,
     *,
+    to: npt.ArrayLike | None = None,
     at: int,
     draws: int = 20,
     model: Any = "logistic",
@@ -48,7 +50,7 @@ def relabel(
     engine: str = "auto",
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    """Try every label on suspicious points.
+    """Try other labels on suspicious points.
 
     Parameters
     ----------
@@ -56,6 +58,9 @@ def relabel(
         Classification data.
     points
         Ids of the points.
+    to
+        The other label of each, such as the likeliest to `plausibility`; by default the one that is
+        worth most.
     at
         Size of the training sets; at most four fifths of the points they are drawn from.
     draws
@@ -68,10 +73,9 @@ def relabel(
     Returns
     -------
     pandas.DataFrame
-        Indexed by point id: ``label`` (its own), ``relabel_to`` (the best other one), ``gain`` (by
-        how much a contribution rises with it, in units of the loss), ``probability`` that it rises,
-        ``value`` with the new label, ``p_helps``, the probability that this is positive, and
-        ``votes``, the share of models trained without the point that predict the new label.
+        Indexed by point id: ``label`` (its own), ``relabel_to`` (the other one), ``gain`` (by how
+        much a contribution rises with it, in units of the loss), ``probability`` that it rises,
+        ``value`` with the new label, and ``p_helps``, the probability that this is positive.
     """
     import pandas as pd
 
@@ -88,18 +92,17 @@ def relabel(
     suspects = dataset.positions(np.asarray(points))
     seed = seed_from(random_state)
     delta = np.empty((int(draws), len(suspects), dataset.n_classes))
-    voted = np.empty((int(draws), len(suspects)), dtype=np.int64)
     for fold in range(_FOLDS):
         tried = suspects[fold::_FOLDS]
         if len(tried):
-            delta[:, fold::_FOLDS], voted[:, fold::_FOLDS] = _try_labels(
+            delta[:, fold::_FOLDS] = _try_labels(
                 dataset, tried, at, int(draws), seed, model=model, metric=metric, engine=engine
             )
     own = dataset.targets(suspects)
     rows = np.arange(len(suspects))
     mean = delta.mean(axis=0)
     mean[rows, own] = -np.inf
-    other = mean.argmax(axis=1)
+    other = mean.argmax(axis=1) if to is None else _codes(dataset, to, own)
     gained = delta[:, rows, other] - delta[:, rows, own]
     value = delta[:, rows, other]
     assert dataset.classes is not None
@@ -111,7 +114,6 @@ def relabel(
             "probability": _positive(gained),
             "value": value.mean(axis=0),
             "p_helps": _positive(value),
-            "votes": (voted == other).mean(axis=0),
         },
         index=pd.Index(dataset.ids[suspects], name="point"),
     )
@@ -119,11 +121,8 @@ def relabel(
 
 def _try_labels(
     dataset: Dataset, tried: IntArray, at: int, draws: int, seed: int, **settings: Any
-) -> tuple[FloatArray, IntArray]:
-    """Return contributions with every label, and the class that each model predicts.
-
-    Shapes ``(draws, n_tried, n_classes)`` and ``(draws, n_tried)``.
-    """
+) -> FloatArray:
+    """Return contributions with every label, shape ``(draws, n_tried, n_classes)``."""
     rest = np.setdiff1d(np.arange(dataset.n_pool), tried)
     n_classes, n_pool = dataset.n_classes, dataset.n_pool
     trial = replace(
@@ -146,13 +145,21 @@ def _try_labels(
     points = np.arange(n_pool, trial.n_points)
     tasks = [replace(plan[i], subset=rest[plan[i].subset], points=points) for i in range(draws)]
     delta = np.stack([chosen.run(task).delta for task in tasks])
-    voted = [
-        chosen.model.seeded(task.seed)
-        .fit(dataset.X[task.subset], dataset.y[task.subset])
-        .predict(dataset.features(tried))
-        for task in tasks
-    ]
-    return delta.reshape(draws, len(tried), n_classes), np.stack(voted)
+    return delta.reshape(draws, len(tried), n_classes)
+
+
+def _codes(dataset: Dataset, labels: npt.ArrayLike, own: IntArray) -> IntArray:
+    """Return the codes of other labels, one a point."""
+    assert dataset.classes is not None
+    known = {str(name): code for code, name in enumerate(dataset.classes.tolist())}
+    names = [str(label) for label in np.asarray(labels).tolist()]
+    codes = np.array([known.get(name, -1) for name in names], dtype=np.int64)
+    if codes.shape != own.shape or (codes < 0).any() or (codes == own).any():
+        raise PlanError(
+            f"to={some(names, 3)} does not name another label of each of the {len(own)} points: "
+            f"expected so many of {some(known, 3)}. Pass one for each, and not its own."
+        )
+    return codes
 
 
 def _positive(samples: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import BoolArray, FloatArray
 from apiece.data import Dataset
-from apiece.decisions import advise, plausibility, relabel
+from apiece.decisions import plausibility
 from apiece.errors import PlanError
 from apiece.experiments._removal import METHODS, part_of, values_by
 from apiece.experiments._result import Experiment
@@ -100,17 +100,15 @@ def mislabel(
                 known = [name for name in methods if name != "plausibility"]
                 values = values_by(known, noisy, run, laws, seed + repeat, **settings)
                 if "plausibility" in methods:
-                    asked = plausibility(noisy, models=(model, "forest"), random_state=seed)
+                    asked = plausibility(noisy, random_state=seed)
                     values["plausibility"] = asked["plausibility"].to_numpy()[: noisy.n_pool]
                 rows += [
                     where | {"method": name} | detection(value, is_wrong)
                     for name, value in values.items()
                 ]
                 if suggest:
-                    first = advise(laws, at=noisy.n_pool)
-                    suspects = first.index[first["advice"] == "drop"]
-                    found = relabel(noisy, suspects, at=noisy.n_pool, **settings)
-                    table = advise(laws, at=noisy.n_pool, relabelled=found)
+                    asked_for = {"at": noisy.n_pool, "random_state": seed, **settings}
+                    table = api.advise(laws, dataset=noisy, **asked_for)
                     rows.append(where | {"method": "relabel"} | _suggested(table, part, is_wrong))
                 hears.advance(1)
     import pandas as pd

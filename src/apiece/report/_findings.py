@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 Advise = Callable[..., "pd.DataFrame"]
 
-_DRAWS: Final = 20  # training sets on which labels are tried
-_MOST_TRIED: Final = 40_000  # contributions that trying them may cost: some seconds
+_MOST_ASKED: Final = 2_000  # points whose labels are doubted unasked: that takes some seconds
 
 
 def find(
@@ -120,16 +119,15 @@ def _advice(
     table = advise(laws)
     if dataset is None or not dataset.is_classification:
         return table
-    n_tried = int((table["advice"] == "drop").sum()) * dataset.n_classes * _DRAWS
     engine = laws.attrs.get("engine") or {}
-    if n_tried > _MOST_TRIED or engine.get("name") in (None, "refit"):
+    if dataset.n_points > _MOST_ASKED or engine.get("name") in (None, "refit"):
         notes.append(
-            f"Other labels were not tried, which would take {n_tried:,} contributions. To try "
-            "them, pass advice=apiece.advise(run, laws, dataset=dataset)."
+            f"Other labels were not tried, which takes a while for {dataset.n_points:,} points. To "
+            "try them, pass advice=apiece.advise(run, laws, dataset=dataset)."
         )
         return table
     try:
-        return advise(laws, dataset=dataset, draws=_DRAWS)
+        return advise(laws, dataset=dataset)
     except ApieceError as error:
         notes.append(f"Other labels were not tried: {error}")
         return table

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from apiece.decisions import ADVICE, advise
+from apiece.decisions import ADVICE, advise, doubted
 from apiece.errors import PlanError
 from apiece.laws import FitStatus, Laws
 
@@ -73,27 +73,42 @@ def test_a_decision_is_as_probable_as_the_level_and_others_are_less(values, leve
     assert ((table["advice"] == "drop") == (1 - helps >= level)).all()
 
 
-def test_a_harmful_point_is_relabelled_where_another_label_is_better_likely_and_harmless():
-    laws = laws_at([-1.0, -1.0, 1.0, -1.0, -1.0], [0.1] * 5)
+def test_a_label_is_doubted_where_others_are_sure_of_another_and_the_point_is_not_known_to_help():
+    advice = advise(laws_at([-1.0, 0.1, 1.0, -1.0, -1.0, -1.0], [0.1, 1.0, 0.1, 0.1, 0.1, 0.1]))
+    plausible = pd.DataFrame(
+        {
+            "label": ["cat"] * 6,
+            "plausibility": [0.1, 0.2, 0.1, 0.3, 0.9, 0.2],
+            "likeliest": ["dog", "dog", "dog", "dog", "cat", "dog"],
+            "p_likeliest": [0.9, 0.8, 0.9, 0.7, 0.9, 0.75],
+        },
+        index=[str(point) for point in range(6)],  # as a file names them
+    )
+    assert doubted(advice, plausible).index.tolist() == [0, 1, 5]
+
+
+def test_doubted_points_are_advised_their_new_label_with_its_probability():
+    laws = laws_at([-1.0, -1.0, 1.0, 0.1], [0.1, 0.1, 0.1, 1.0])
     found = pd.DataFrame(
         {
-            "label": ["cat"] * 4,
-            "relabel_to": ["dog"] * 4,
-            "gain": [2.0, 0.1, 0.5, 2.0],
-            "probability": [0.97, 0.6, 0.99, 0.97],
-            "value": [1.0, -0.9, -0.5, 1.0],
-            "p_helps": [0.95, 0.3, 0.01, 0.95],
-            "votes": [0.8, 0.9, 0.9, 0.3],
+            "label": ["cat", "cat"],
+            "relabel_to": ["dog", "cow"],
+            "gain": [2.0, -0.1],
+            "p_likeliest": [0.97, 0.8],
         },
-        index=[0, 1, 3, 4],
+        index=[0, 3],
     )
     table = advise(laws, relabelled=found)
-    assert table["advice"].tolist() == ["relabel", "drop", "more like this", "drop", "drop"]
-    assert table.loc[0, "relabel_to"] == "dog"
-    assert table.loc[0, "probability"] == 0.97
-    assert table.loc[0, "reason"] == "harms as cat, is worth more as dog"
-    assert table["relabel_to"].isna().tolist() == [False, True, True, True, True]
-    assert table["gain"].isna().tolist() == [False, True, True, True, True]
+    assert table["advice"].tolist() == ["relabel", "drop", "more like this", "relabel"]
+    assert table["probability"][[0, 3]].tolist() == [0.97, 0.8]
+    assert table.loc[0, "reason"] == (
+        "is rather dog than cat to models that have not seen it, and worth more so"
+    )
+    assert table.loc[3, "reason"].endswith(
+        "rather cow than cat to models that have not seen it, and worth less so"
+    )
+    assert table["relabel_to"].isna().tolist() == [False, True, True, False]
+    assert table["gain"].isna().tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize("wrong", [{"level": 0.4}, {"level": 1.0}, {"best": 0.0}, {"best": 1.0}])

@@ -31,7 +31,19 @@ def test_flipped_points_get_their_true_label_back(n_classes):
     assert (table["probability"] > 0.9).all()
     assert (table["gain"] > 0).all()
     assert (table["p_helps"] > 0.1).all()
-    assert (table["votes"] > 0.5).all()
+
+
+def test_the_label_to_try_can_be_named():
+    data, _ = with_flips(3)
+    best = relabel(data, data.ids[:6], at=80, draws=4)
+    own, found = data.y[:6], best["relabel_to"].to_numpy()
+    third = 3 - own - found
+    table = relabel(data, data.ids[:6], to=third, at=80, draws=4)
+    assert (table["relabel_to"].to_numpy() == third).all()
+    assert (table["gain"] <= best["gain"]).all()
+    for wrong in (own, [9] * 6, [0]):
+        with pytest.raises(PlanError, match="another label of each of the 6 points"):
+            relabel(data, data.ids[:6], to=wrong, at=80, draws=4)
 
 
 def test_points_with_the_right_label_keep_it():

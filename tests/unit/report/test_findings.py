@@ -127,7 +127,7 @@ def test_data_from_memory_is_not_looked_for(tmp_path):
 def test_labels_are_not_tried_where_that_would_take_long(tmp_path, monkeypatch):
     dataset = make_blobs(shift=0.6)
     run = apiece.collect(dataset, samples=20, **OPTIONS)
-    monkeypatch.setattr(_findings, "_MOST_TRIED", 10)
+    monkeypatch.setattr(_findings, "_MOST_ASKED", 10)
     description, _ = report(run, tmp_path, dataset=dataset)
     assert any("labels were not tried" in note for note in description["notes"])
     assert "relabel" not in description["advices"]
