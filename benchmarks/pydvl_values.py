@@ -3,7 +3,8 @@
     python pydvl_values.py IN.npz OUT.npz
 
 IN holds `X`, `y`, `X_val`, `y_val`, `permutations` and `seed`; OUT gets the values of each method
-and the seconds that it took. pyDVL wants an older NumPy than pyarrow, hence a Python of its own.
+and the seconds of processor time that it took. pyDVL wants an older NumPy than pyarrow, hence a
+Python of its own.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def main(source: str, target: str) -> None:
     seed, found = int(arrays["seed"]), {}
 
     def value(name: str, valuation, prepare=lambda: None) -> None:
-        started = time.perf_counter()
+        started = time.process_time()
         prepare()
         values = valuation().fit(train).values()
-        found[f"{name}:seconds"] = time.perf_counter() - started
+        found[f"{name}:seconds"] = time.process_time() - started
         order = np.argsort(values.indices)
         found[name] = values.values[order]
 

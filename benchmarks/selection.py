@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import apiece
 from apiece.sampling import Design, make_plan
 
-N_POOL, N_TEST = 6000, 4000
+N_POOL, N_TEST = 6000, 8000
 DEADLINE = float("inf")
 
 
@@ -72,17 +72,19 @@ def stop_if_late() -> None:
 
 
 def score(dataset, test, rows):
-    """Return minus the log loss, and the accuracy, on test rows of a model trained on rows."""
+    """Return the log likelihood of every test row under a model trained on rows."""
     X_test, y_test = test
     model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
-    proba = model.fit(dataset.points_X[rows], dataset.points_y[rows]).predict_proba(X_test)
-    true = np.clip(proba[np.arange(len(y_test)), y_test], 1e-15, 1)
-    return np.array([np.log(true).mean(), (proba.argmax(axis=1) == y_test).mean()])
+    margin = model.fit(dataset.points_X[rows], dataset.points_y[rows]).decision_function(X_test)
+    return -np.logaddexp(0.0, np.where(y_test == 1, -margin, margin))
 
 
 def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int) -> None:
-    """Add every selection to training sets that the file lacks, and keep the gains."""
-    done = len(file.read_text().splitlines()) - 1 if file.exists() else 0
+    """Add every selection to training sets that the file lacks, and keep the gains.
+
+    The file holds ``sets``, the mean log likelihood of the test rows by training set and selection,
+    and ``rows``, the sum over training sets by selection and test row.
+    """
     plan = make_plan(
         Design.of([at], name="grid", samples=repeats),
         n_pool=dataset.n_pool,
@@ -91,37 +93,42 @@ def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int)
         strata=dataset.y,
     )
     picks = {word: dataset.positions(ids) for word, ids in chosen.items()}
-    names = [f"{word}:{unit}" for word in (*picks, "random") for unit in ("loss", "accuracy")]
-    if not file.exists():
-        file.write_text(",".join(names) + "\n")
-    for index in range(done, repeats):
+    names = [*picks, "random"]
+    sets, rows = np.empty((0, len(names))), np.zeros((len(names), len(test[1])))
+    if file.exists():
+        with np.load(file) as known:
+            sets, rows = known["sets"], known["rows"]
+    while len(sets) < repeats:
         stop_if_late()
-        subset, rng = plan[index].subset, np.random.default_rng((99, index))
-        picks["random"] = rng.choice(np.arange(dataset.n_pool, dataset.n_points), take, False)
-        before = score(dataset, test, subset)
-        gains = [score(dataset, test, np.append(subset, rows)) - before for rows in picks.values()]
-        with file.open("a") as lines:
-            lines.write(",".join(f"{gain:.8g}" for gain in np.concatenate(gains)) + "\n")
+        for _ in range(20):
+            subset, rng = plan[len(sets)].subset, np.random.default_rng((99, len(sets)))
+            picks["random"] = rng.choice(np.arange(dataset.n_pool, dataset.n_points), take, False)
+            told = [score(dataset, test, np.append(subset, picks[word])) for word in names]
+            rows += np.stack(told)
+            sets = np.vstack([sets, np.mean(told, axis=1)])
+        np.savez(file, sets=sets, rows=rows, names=names)
 
 
 def show(name: str, take: int, at: int, sizes, file: Path) -> None:
-    """Print gains over random candidates, and by how much each falls short of picks together."""
-    table, other = pd.read_csv(file), sizes[0] + sizes[1] - at
-    ways = {
-        "together, this size": f"together {at}",
-        "together, other size": f"together {other}",
-        "alone, this size": f"alone {at}",
-        "alone, other size": f"alone {other}",
-        "Shapley by samples": "Shapley by samples",
-    }
-    for unit, scale in (("loss", 1000), ("accuracy", 100)):
-        part = {word: scale * table[f"{column}:{unit}"] for word, column in ways.items()}
-        part["random"] = scale * table[f"random:{unit}"]
-        for head, base in (("over random", "random"), ("under the first", "together, this size")):
-            gaps = [part[word] - part[base] for word in ways]
-            cells = [f"{gap.mean():.2f} ± {gap.sem():.2f}" for gap in gaps]
-            print(f"| {name}, {take} to {at:,} | {unit} {head} | " + " | ".join(cells) + " |")
-    print(f"#   n = {len(table)}; {', '.join(ways)}", flush=True)
+    """Print gains over random candidates, and over picks together at this size, in thousandths."""
+    with np.load(file) as known:
+        sets, names = 1000 * known["sets"], known["names"].tolist()
+        rows = 1000 * known["rows"] / len(sets)
+    other = sizes[0] + sizes[1] - at
+    ways = [f"together {at}", f"together {other}", f"alone {at}", f"alone {other}"]
+    ways += ["Shapley by samples"]
+
+    def gap(word: str, base: str) -> str:
+        """Write a difference, whose error has two parts: from training sets and test rows."""
+        one, two = names.index(word), names.index(base)
+        by_set, by_row = sets[:, one] - sets[:, two], rows[one] - rows[two]
+        error = np.hypot(by_set.std(ddof=1) / len(sets) ** 0.5, by_row.std() / len(by_row) ** 0.5)
+        return f"{by_set.mean():.2f} ± {error:.2f}"
+
+    print(f"# {len(sets)} training sets; {', '.join(ways)}")
+    for base in ("random", ways[0]):
+        cells = [gap(word, base) for word in ways]
+        print(f"| {name}, {take} to {at:,}, over {base} | " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:
@@ -163,7 +170,7 @@ def one(name: str, sizes, options) -> None:
         file = options.to / f"{name}-{options.take}-{at}.picks.csv"
         chosen |= selections(file, dataset, run, options.take, at, sizes)
     for at in sizes:
-        file = options.to / f"{name}-{options.take}-{at}.csv"
+        file = options.to / f"{name}-{options.take}-{at}.npz"
         measure(file, dataset, test, chosen, options.take, at, options.repeats)
         show(name, options.take, at, sizes, file)
 

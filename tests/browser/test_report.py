@@ -484,6 +484,14 @@ def test_a_long_table_keeps_few_rows_and_scrolls_to_its_end(page, folder):
     assert len(page.rows()) < 60
 
 
+def test_columns_beyond_the_right_edge_fade_until_they_are_scrolled_to(page, power):
+    fades = "document.querySelector('.edge').classList.contains('more')"
+    page.open(power[2], width=1200, height=900)
+    assert page.js(f"return {fades}")
+    page.js("document.getElementById('scroll').scrollLeft = 9999")
+    page.until(f"!{fades}")
+
+
 def test_paper_gets_the_first_rows_and_no_controls(page, power):
     page.open(power[2])
     page.js("dispatchEvent(new Event('beforeprint'))")

@@ -126,7 +126,15 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     if (event.target.matches("input")) onSelect(rows[focus]);
     else onOpen(rows[focus]);
   });
+  /* Let columns that go on beyond the right edge fade out there, beside the scroll bar. */
+  function fade() {
+    const edge = scroll.parentElement;
+    edge.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
+    edge.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth - 1}px`);
+  }
+
   scroll.addEventListener("scroll", () => {
+    fade();
     top = scroll.scrollTop;
     const from = Math.floor(top / ROW_HEIGHT);
     const to = Math.min(rows.length, from + Math.ceil(height / ROW_HEIGHT));
@@ -134,6 +142,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
   });
   new ResizeObserver(() => {
     height = scroll.clientHeight;
+    fade();
     draw();
   }).observe(scroll);
   addEventListener("beforeprint", () => { isPrinting = true; draw(); });
@@ -146,6 +155,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
       pool.splice(0).forEach((row) => row.remove());
       headings = columns.map(heading);
       head.replaceChildren(element("tr", {}, headings));
+      fade();
     },
     show(points, sort) {
       rows = points;
