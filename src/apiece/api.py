@@ -542,7 +542,7 @@ def report(
         The file to write.
     dataset
         The dataset that was collected from: its features are shown for each point, decide which
-        points are near each other, and harmful points are tried with other labels. None reads it
+        points are near each other, and doubtful labels are tried against others. None reads it
         again from the file that the run names, if that is still there.
     rows
         What people know of the points, such as their texts: a table with one row a point, or the

@@ -57,8 +57,8 @@ def advise(
 ) -> None:
     """Advise for every point: keep, drop, relabel, more like this, or uncertain.
 
-    With --data, points that harm are tried with every other label. Options from --target on say how
-    it is read, and are those of collect.
+    With --data, relabel is advised where models that have not seen a point are sure of another
+    label. Options from --target on say how it is read, and are those of collect.
     """
     from apiece import api
 

@@ -46,7 +46,7 @@ def find(
     advise
         What gives advice, `apiece.advise`.
     relabel
-        Whether harmful points may be tried with other labels.
+        Whether labels may be doubted, and others tried.
     """
     notes: list[str] = []
     is_of_groups = laws.attrs.get("groups") is not None  # which no row of the data describes
