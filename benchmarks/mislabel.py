@@ -113,7 +113,7 @@ def suggested(where, dataset, laws, plausible, is_wrong) -> list[dict]:
     tried = decisions.relabel(dataset, harms, at=dataset.n_pool)
     is_better = (tried["probability"] >= 0.9) & (tried["p_helps"] > 0.1)
     told = {
-        "advise": advice.index.isin(decisions.doubted(advice, plausible).index),
+        "advise": advice.index.isin(decisions.doubted(plausible).index),
         "harmful": advice.index.isin(harms),
         "harmful, worth more with the other label": advice.index.isin(tried.index[is_better]),
     }

@@ -468,8 +468,8 @@ def advise(
     laws
         Laws fitted to the run; fitted now if left out.
     dataset
-        The data that the run was collected from: ``relabel`` is then advised for points that are
-        not known to help where models that have not seen them are sure of another label.
+        The data that the run was collected from: ``relabel`` is then advised where models that
+        have not seen a point are sure of another label.
     at
         Size of the dataset; the largest that was sampled by default.
     level
@@ -499,7 +499,9 @@ def advise(
         _refuse_groups(known.attrs, "relabelling")
         dataset.check_is(known.attrs.get("dataset"))
         plausible = decisions.plausibility(dataset, random_state=random_state)
-        suspects = decisions.doubted(table, plausible)
+        # Laws that were stored name points in words, and data perhaps in numbers.
+        named = plausible.set_axis(plausible.index.astype(str)).loc[table.index.astype(str)]
+        suspects = decisions.doubted(named.set_axis(table.index))
         found = decisions.relabel(
             dataset,
             suspects.index,

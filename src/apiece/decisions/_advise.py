@@ -8,8 +8,9 @@ $$P(\text{helps}) = \Phi(\psi / s), \qquad P(\text{among the best}) = \Phi((\psi
 where $q$ is the value that the best share of all points exceed. A decision is made when its
 probability reaches the level; otherwise the point is uncertain, and more samples would tell.
 
-What a point is worth does not tell whether its label is right. A point that is not known to help
-is relabelled where models that have not seen it give another label the probability 3/4.
+What a point is worth does not tell whether its label is right: a wrong one may help where models
+are too sure of themselves. So, whatever its value, a point is to be relabelled where models that
+have not seen it give another label the probability 3/4.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ADVICE: Final = ("keep", "drop", "relabel", "more like this", "uncertain")
-_HELPS: Final = ("keep", "more like this")
 _SURE: Final = 0.75  # probability of another label from which on it is suggested
 
 
@@ -97,25 +97,21 @@ def advise(
     return table if relabelled is None else _with_relabelled(table, relabelled)
 
 
-def doubted(advice: pd.DataFrame, plausible: pd.DataFrame) -> pd.DataFrame:
-    """Return the points whose label is wrong in all likelihood, and that are not known to help.
+def doubted(plausible: pd.DataFrame) -> pd.DataFrame:
+    """Return the points for which models that have not seen them are sure of another label.
 
     Parameters
     ----------
-    advice
-        From `advise`.
     plausible
         From `plausibility`.
 
     Returns
     -------
     pandas.DataFrame
-        Those rows of ``plausible``.
+        Those rows of it.
     """
-    named = plausible.set_axis(plausible.index.astype(str))
-    asked = named.loc[advice.index.astype(str)].set_axis(advice.index)
-    is_other = (asked["likeliest"] != asked["label"]) & (asked["p_likeliest"] >= _SURE)
-    return asked[is_other & ~advice["advice"].isin(_HELPS)]
+    is_other = plausible["likeliest"] != plausible["label"]
+    return plausible[is_other & (plausible["p_likeliest"] >= _SURE)]
 
 
 def _check(level: float, best: float) -> None:
