@@ -12,7 +12,8 @@ not depend on the unit: it is the same optimal weighting of contributions for ev
 the plain average is one. The unit sets the width of the intervals, as Student's t.
 
 * $\beta$ solves the pooled equation of second moments (`noise_decay`);
-* $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation;
+* $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation, to the
+  end where points are few, so that it does not depend on the units of the contributions;
 * $\nu$ and the typical unit come from the spread of the points' log variances
   (`apiece.estimators._units`).
 
@@ -34,7 +35,9 @@ from apiece.estimators._units import Units
 from apiece.records import Moments
 
 ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
-PRIOR_POINTS: Final = 20.0  # how many points the prior of S is worth
+PRIOR_POINTS: Final = 20.0  # how many points the prior of the shape of S is worth
+_FIRST_POINTS: Final = 1.0  # and that of its size
+_FIRST_SIGNAL: Final = 0.1  # variance of the signal relative to that of the noise
 _CYCLES: Final = 40
 _MANY: Final = 500  # points
 _LEAP: Final = 16.0  # longest extrapolation, in steps
@@ -165,7 +168,8 @@ class Population:
 
 def first(shapes: SeriesShapes | PowerShapes, log_unit: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
-    return Population(0.1 * shapes.prior, shapes.sizes, shapes.masses, Units(1.0, log_unit))
+    s = _FIRST_SIGNAL * shapes.prior
+    return Population(s, shapes.sizes, shapes.masses, Units(1.0, log_unit))
 
 
 def learn(
@@ -205,14 +209,17 @@ def learn(
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
-    for _ in range(int(_CYCLES / max(ease, 0.1))):
+    longest, last = _LEAP, np.inf
+    for _ in range(int(_CYCLES / max(ease, 0.04))):
         one = improved(now)
         two = improved(one)
-        then = improved(replace(two, s=_extrapolated(now.s, one.s, two.s)))
+        then = improved(replace(two, s=_extrapolated(now.s, one.s, two.s, longest)))
         change = np.abs(then.s - now.s).max() / np.abs(now.s).max()
         change = max(float(change), float(np.abs(then.masses - now.masses).max()))
-        now = then
-        if change < _TOLERANCE * ease:
+        if change > last:  # it leapt too far
+            longest = max(1.0, longest / 2)
+        now, last = then, change
+        if change < _TOLERANCE * ease**2:
             break
     return now
 
@@ -238,15 +245,17 @@ def _improved(
     flat = post.mean.reshape(-1, len(now.s))
     moments = (inverse.reshape(-1, 1) * flat).T @ flat + np.tensordot(weight, post.cov, 2)
     moments /= len(data.total)
-    # The prior has a say in the shape of S, not in its size.
+    # The prior has a say in the shape of S, and next to none in its size: just enough for a few
+    # points without any signal to have a best size above zero.
     prior = before * (np.trace(moments) / np.trace(before))
-    s = (n_effective * moments + PRIOR_POINTS * prior) / (n_effective + PRIOR_POINTS)
+    s = n_effective * moments + PRIOR_POINTS * prior + _FIRST_POINTS * _FIRST_SIGNAL * before
+    s /= n_effective + PRIOR_POINTS + _FIRST_POINTS
     s *= np.clip(np.trace(s), *_SIGNAL) / np.trace(s)
     masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * shapes.masses
     return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum())
 
 
-def _extrapolated(zero: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+def _extrapolated(zero: FloatArray, one: FloatArray, two: FloatArray, longest: float) -> FloatArray:
     """Leap ahead along two steps of a slow iteration (Varadhan and Roland 2008, SqS3).
 
     In the logarithm of the Cholesky factor's diagonal, so that the result is a covariance; where
@@ -262,7 +271,7 @@ def _extrapolated(zero: FloatArray, one: FloatArray, two: FloatArray) -> FloatAr
     start, middle, end = flat(zero), flat(one), flat(two)
     step, bend = middle - start, end - 2 * middle + start
     length = float(np.sqrt((step**2).sum() / max(float((bend**2).sum()), 1e-300)))
-    length = min(max(length, 1.0), _LEAP)
+    length = min(max(length, 1.0), longest)
     root = start + 2 * length * step + length**2 * bend
     diagonal = np.diag_indices(len(root))
     root[diagonal] = np.exp(np.clip(root[diagonal], -100.0, 100.0))
