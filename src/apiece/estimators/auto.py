@@ -16,8 +16,8 @@ from apiece.records import Table
 class Auto:
     """Choose method and family by a backtest, then fit all contributions.
 
-    The first candidate, `Bayes` with the series law, is kept unless another is clearly better at
-    the largest sizes. Points that no candidate describes there are marked ``UNDESCRIBED``; they
+    The first candidate, `Bayes` with the series law of two terms, is kept unless another is clearly
+    better at the largest sizes. Points that no candidate describes there are marked ``UNDESCRIBED``; they
     keep their law. Where too little was collected for a backtest, the first candidate is fitted.
 
     Parameters
@@ -25,11 +25,12 @@ class Auto:
     candidates
         Estimators to choose from.
     hold_out
-        Share of the contributions that the backtest holds out.
+        Share of the contributions that the backtest holds out; by default all beyond the largest
+        size over 2.5.
     """
 
     candidates: tuple[Candidate, ...] = CANDIDATES
-    hold_out: float = 0.3
+    hold_out: float | None = None
 
     def fit(self, contributions: Table) -> Laws:
         """Backtest the candidates, fit the best one.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SIZES: Final = 3  # groups of held-out sizes
+_REACH: Final = 2.5  # the largest size over the largest that is fitted, if not told otherwise
 _FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
 
 
@@ -45,9 +46,9 @@ class Candidate(Protocol):
 
 
 CANDIDATES: Final[tuple[Candidate, ...]] = (
+    Bayes("series24"),
     Bayes("series"),
     Bayes("power"),
-    Bayes("series24"),
     Likelihood("series24"),
     Likelihood("power"),
 )
@@ -105,7 +106,7 @@ def backtest(
     contributions: Table,
     *,
     candidates: tuple[Candidate, ...] = CANDIDATES,
-    hold_out: float = 0.3,
+    hold_out: float | None = None,
     level: float = 0.9,
 ) -> Backtest:
     """Fit every candidate on the smaller sizes, and judge it at the larger ones.
@@ -117,7 +118,10 @@ def backtest(
     candidates
         Estimators to compare; the first is preferred unless another is clearly better.
     hold_out
-        Share of the contributions that is held out, those at the largest sizes.
+        Share of the contributions that is held out, those at the largest sizes; by default all
+        beyond the largest size over 2.5. A family shows how it goes on only some way beyond what
+        it was fitted on: power laws look as good as any a step further, and are the worst by far
+        ten times further.
     level
         Coverage that the intervals promise.
 
@@ -127,7 +131,7 @@ def backtest(
         If there are too few sizes or contributions to hold any out.
     """
     check(contributions)
-    if not 0 < hold_out < 1:
+    if hold_out is not None and not 0 < hold_out < 1:
         raise FitError(
             f"hold_out={hold_out} is not a share: expected a number between 0 and 1. "
             "Pass for example hold_out=0.3."
@@ -156,15 +160,18 @@ def backtest(
     return Backtest(cut, scores, _pick(curves, late, ~undescribed), undescribed)
 
 
-def _cut(contributions: Table, hold_out: float) -> int:
-    """Return the largest size to fit on, so that about ``hold_out`` lies beyond it."""
+def _cut(contributions: Table, hold_out: float | None) -> int:
+    """Return the largest size to fit on, with two or more up to it and one or more beyond."""
     sizes, counts = contributions.sizes()
     if len(sizes) < 3:
         raise FitError(
             f"contributions at {len(sizes)} sizes cannot be backtested: expected at least 3, two "
             "to fit on and one to foretell. Collect a range of sizes."
         )
-    place = np.searchsorted(np.cumsum(counts), (1 - hold_out) * (counts.sum() - 1), side="right")
+    place = np.searchsorted(sizes, sizes[-1] / _REACH, side="right") - 1
+    if hold_out is not None:
+        early = (1 - hold_out) * (counts.sum() - 1)
+        place = np.searchsorted(np.cumsum(counts), early, side="right")
     return int(sizes[np.clip(place, 1, len(sizes) - 2)])
 
 

@@ -74,7 +74,7 @@ def test_laws_remember_their_backtest_through_a_file(turning, tmp_path):
     laws.save(tmp_path / "laws.parquet")
     table = Laws.load(tmp_path / "laws.parquet").backtest()
     assert {"method", "family", "k", "r2", "correlation", "coverage"} <= set(table.columns)
-    assert (table["k"] > 600).all()
+    assert (table["k"] > 400).all()  # the largest size over 2.5
 
 
 def test_laws_without_a_backtest_say_how_to_get_one(turning):
