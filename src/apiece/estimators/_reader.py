@@ -1,4 +1,4 @@
-r"""What the amortized network sees of a point: a linear model of the target, and its gradient.
+r"""What estimators see of a point's features: a linear model of the target, and its gradient.
 
 A linear model is first trained to predict the target ($\hat p$, class probabilities, or $\hat y$).
 For a learner that minimises a smooth loss, theory says which of its quantities matter: with the
@@ -47,6 +47,8 @@ class Inputs:
         Length of the error times the root of the leverage, shape ``(n,)``; 1 is typical.
     root
         Root of the leverage, shape ``(n,)``.
+    bend
+        Variance of the label times the leverage, shape ``(n,)``; 1 is typical.
     summary
         Standardised logarithms of the error and the leverage, their sum, and what the model
         says of the point (the log odds of its label, or its quantity), shape ``(n, 4)``.
@@ -58,6 +60,7 @@ class Inputs:
     direction: FloatArray
     size: FloatArray
     root: FloatArray
+    bend: FloatArray
     summary: FloatArray
     label: IntArray
 
@@ -86,7 +89,8 @@ class Reader:
         Typical errors ``y - prediction`` of the model in units of the target's, evenly spaced in
         probability, shape ``(15,)``; empty for classes.
     summary_units
-        Mean and standard deviation of the four summaries, and the typical size, shape ``(2, 5)``.
+        Mean and standard deviation of the four summaries, and the typical size and bend, shape
+        ``(2, 6)``.
     """
 
     middle: FloatArray
@@ -125,12 +129,14 @@ class Reader:
             label = np.zeros(len(X), dtype=np.int64)
             told = (y - self.target[0]) / self.target[1]
             error = output - told[:, None]
+            variance = np.ones(len(X))
         else:
             label = y.astype(np.int64)
             p = _probabilities(output)
             own = np.clip(p[np.arange(len(p)), label], _SMALLEST, 1 - _SMALLEST)
             told = np.log(own / (1 - own))
             error = (p - np.eye(len(self.classes))[label])[:, 1:]  # the columns sum to zero
+            variance = (p * (1 - p)).sum(axis=1)
         length = np.maximum(np.sqrt((error**2).sum(axis=1)), _SMALLEST)
         features = x[:, :-1]
         leverage = 1 + np.einsum("na,ab,nb->n", features, self.precision, features, optimize=True)
@@ -142,6 +148,7 @@ class Reader:
             direction=error / length[:, None],
             size=size / self.summary_units[1, 4],
             root=root,
+            bend=variance * leverage / self.summary_units[1, 5],
             summary=(summary - middle) / unit,
             label=label,
         )
@@ -187,7 +194,7 @@ def learn(
         classes=classes,
         target=target,
         errors=np.empty(0),
-        summary_units=np.tile([[0.0], [1.0]], 5),
+        summary_units=np.tile([[0.0], [1.0]], 6),
     )
     x = reader.standard(X[used])
     second = x[:, :-1].T @ x[:, :-1] / len(x) + _RIDGE * np.eye(X.shape[1])
@@ -204,7 +211,8 @@ def learn(
     raw = reader.inputs(*own)
     spread = raw.summary.std(axis=0)
     units = np.stack([raw.summary.mean(axis=0), np.where(spread > 0, spread, 1.0)])
-    typical = [0.0, float(np.sqrt((raw.size**2).mean()))]
+    sizes = np.sqrt((np.stack([raw.size, raw.bend]) ** 2).mean(axis=1))
+    typical = np.stack([np.zeros(2), np.where(sizes > 0, sizes, 1.0)])
     reader = replace(reader, summary_units=np.column_stack([units, typical]))
     return reader, reader.inputs(*own)
 

@@ -6,9 +6,9 @@ contributions, in closed form. Ten contributions of one point say little about t
 ten contributions of each of five hundred points say how such coefficients usually look.
 
 With features, or laws from elsewhere as ``prior``, the population is learned around what they say
-of each point, together with how far that can be trusted: features are read by the network of
-[`Amortized`][apiece.estimators.Amortized], each point's law predicted by a member that never saw
-the point.
+of each point, together with how far that can be trusted: features are read by a regression on
+what theory says matters (`apiece.estimators._regression`), each point's law predicted without the
+point's own contributions.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from apiece.estimators._population import (
     learn,
     noise_decay,
 )
+from apiece.estimators._regression import told_by_features
 from apiece.estimators._shapes import PowerShapes, SeriesShapes, centres, shapes_of
 from apiece.estimators._units import Units, worth_of_squares
-from apiece.estimators.amortized import Amortized
 from apiece.laws import Family, FitStatus, Laws, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
@@ -117,9 +117,9 @@ class Bayes:
         contributions
             Table of contributions.
         X, y, more, kind
-            Features and labels for the network that supplies the prior, see `Amortized.fit`; none
-            by default. They are left out, with a warning, where points share their training sets:
-            what a network learns from other points then holds the noise that all have in common.
+            Features and labels for the regression that supplies the prior, see `Amortized.fit`;
+            none by default. They are left out, with a warning, where points share their training
+            sets: what is learned from other points then holds the noise that all have in common.
 
         Returns
         -------
@@ -128,8 +128,9 @@ class Bayes:
         """
         check(contributions)
         if X is not None and self.prior is None:
-            told = _told_by_features(contributions, self.family, X, y, more, kind)
-            return replace(self, prior=told).fit(contributions)
+            return replace(self, prior=self._told(contributions, X, y, more, kind)).fit(
+                contributions
+            )
         family = chosen_family(self.family)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
@@ -175,6 +176,28 @@ class Bayes:
             attrs=attributes(contributions, "bayes", settings),
             diagnostics={"population": _told(learned)},
         )
+
+    def _told(
+        self, contributions: Table, X: Any, y: Any, more: Any, kind: str | None
+    ) -> Laws | None:
+        """Predict each point's law from features, without its own contributions; None if unwise."""
+        if not isinstance(contributions, Contributions):
+            raise in_memory_only("bayes with features")
+        _, count = np.unique(contributions.task, return_counts=True)
+        sharing = float(np.average(count, weights=count))
+        if sharing > _SHARING:
+            warnings.warn(
+                f"features are left out: some {sharing:,.0f} points share each training set, so "
+                "what is learned from other points holds the noise that all have in common. "
+                "Collect with share=1 (or a few) to let features help.",
+                ApieceWarning,
+                stacklevel=4,
+            )
+            return None
+        family = chosen_family(self.family)
+        plain = Bayes(family if isinstance(family, Series) else "series").fit(contributions)
+        params = told_by_features(contributions, plain, X, y, more, kind)
+        return replace(plain, params=params, attrs=plain.attrs | {"estimator": "features"})
 
     def _check_prior(self, contributions: Table) -> None:
         if self.prior is not None and self.prior.n_points != contributions.n_points:
@@ -239,31 +262,6 @@ class Bayes:
             told[part] = curve_at(chosen_family(self.family), params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
         return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
-
-
-def _told_by_features(
-    contributions: Table,
-    family: FamilyLike,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike | None,
-    more: tuple[npt.ArrayLike, npt.ArrayLike] | None,
-    kind: str | None,
-) -> Laws | None:
-    """Predict each point's law from features, without its own contributions; None if unwise."""
-    if not isinstance(contributions, Contributions):
-        raise in_memory_only("bayes with features")
-    _, count = np.unique(contributions.task, return_counts=True)
-    sharing = float(np.average(count, weights=count))
-    if sharing > _SHARING:
-        warnings.warn(
-            f"features are left out: some {sharing:,.0f} points share each training set, so what "
-            "a network learns from other points holds the noise that all have in common. Collect "
-            "with share=1 (or a few) to let features help.",
-            ApieceWarning,
-            stacklevel=4,
-        )
-        return None
-    return Amortized(family=chosen_family(family), kind=kind).out_of_fold(contributions, X, y, more)
 
 
 def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:

@@ -184,7 +184,6 @@ def test_an_unknown_family_is_refused(truth):
 
 
 def test_features_bring_laws_closer_where_points_have_training_sets_of_their_own():
-    pytest.importorskip("torch")
     rng = np.random.default_rng(8)
     n = 200
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 2, n)

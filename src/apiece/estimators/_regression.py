@@ -1,0 +1,186 @@
+r"""What features say of a law: a ridge regression of all points' contributions, in closed form.
+
+For a learner that minimises a smooth loss, theory says on what a contribution depends. With the
+error $r$ of a linear model of the target at the point, its leverage $h = x^\top\Sigma^{-1}x$ and
+the variance $w$ of its label, to second order
+
+$$\psi_k \approx \frac{1}{k}\,t^\top (r \otimes x) +
+  \frac{1}{k^2}\left(a\,w\,h - b\,|r|^2 h\right),$$
+
+as in the paper's theorem for least squares, where the bracket is $(2s^2 - e^2)\,h$. So the
+coefficients of a series law are regressed on $\phi = (r \otimes x,\ |r|\sqrt h,\ |r|^2 h,\ w h)$,
+the last three by class:
+
+$$u_i = \Theta^\top\phi_i + s_i v_i, \qquad v_i \sim \mathcal{N}(0, S), \qquad
+  \mathrm{vec}\,\Theta \sim \mathcal{N}(0, \lambda^{-1} I \otimes T),$$
+
+with each point's unit $s_i$ and the population's $S$ from a fit without features. A point's law is
+predicted without its fold; $\lambda$, and whether $x$ is standardised or in the units it came in,
+are those that foretell the held-out folds best.
+
+Reference: Covert et al. (ICML 2024), theorems of appendix A.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from apiece._rng import stream
+from apiece._typing import FloatArray, IntArray
+from apiece.estimators._features import as_features, as_more, as_target
+from apiece.estimators._reader import Inputs, Reader, learn
+from apiece.estimators._shapes import SeriesShapes
+from apiece.laws import Laws, Series
+from apiece.laws.sizes import middle
+from apiece.records import Contributions
+
+_FOLDS: Final = 5
+_PENALTIES: Final = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+_WIDEST: Final = 300  # directions of r x x that are kept
+_LEARNERS: Final = 5_000  # points that the regression learns from, at most
+
+
+class _Told(NamedTuple):
+    r"""What each point's contributions tell of its coefficients, the scatter ``v`` integrated out.
+
+    The log likelihood of coefficients $m$ is $m^\top c - m^\top P m / 2$ up to a constant.
+    """
+
+    precision: FloatArray  # P, (n, p, p)
+    score: FloatArray  # c, (n, p)
+
+    def gain(self, mean: FloatArray) -> float:
+        """Log likelihood of predictions, relative to zero."""
+        bent = np.einsum("npq,nq->np", self.precision, mean)
+        return float((mean * (self.score - bent / 2)).sum())
+
+
+def told_by_features(
+    contributions: Contributions,
+    plain: Laws,
+    X: Any,
+    y: Any,
+    more: Any = None,
+    kind: str | None = None,
+) -> FloatArray:
+    """Predict each point's curve from its features, by a regression that never saw the point.
+
+    Parameters
+    ----------
+    contributions
+        Table of contributions, of points that have training sets of their own.
+    plain
+        Laws of `Bayes` without features, of a series family.
+    X, y
+        Features and labels of every point, in the order of ``contributions.ids``.
+    more
+        Features and labels of further points, to learn the target from.
+    kind
+        ``"classification"`` or ``"regression"``; see `Amortized`.
+
+    Returns
+    -------
+    FloatArray
+        Parameters of the family, shape ``(n_points, p)``.
+    """
+    family = plain.family
+    assert isinstance(family, Series)
+    k_ref = middle(contributions.k_range)
+    features = as_features(X, contributions.n_points)
+    target = as_target(y, contributions.n_points, kind)
+    usable = np.flatnonzero(plain.has_law & (plain.sigma > 0))
+    chosen = usable[:: 1 + max(len(usable) - 1, 0) // _LEARNERS]
+    fold = np.full(contributions.n_points, -1)
+    fold[chosen] = stream(0).permutation(len(chosen)) % _FOLDS
+    reader, inputs = learn(
+        features, target.codes, target.classes, np.maximum(fold, 0), as_more(more, features, target)
+    )
+    told = _told(contributions.of(chosen), plain, chosen, k_ref)
+    scale = (
+        SeriesShapes(family).prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
+    )
+    best, lift = -np.inf, np.zeros((len(features), len(family.terms)))
+    for phi in _regressors(inputs, reader):
+        found, gain = _cross_fitted(phi, told, chosen, fold, scale)
+        if gain > best:
+            best, lift = gain, found
+    return family.from_local(lift * k_ref ** (np.asarray(family.terms) / 2), k_ref)
+
+
+def _beta(plain: Laws) -> float:
+    return float(np.nanmedian(plain.beta))
+
+
+def _told(sample: Contributions, plain: Laws, chosen: IntArray, k_ref: float) -> _Told:
+    """Sum up the contributions of the points to learn from."""
+    moments, beta = sample.moments(), _beta(plain)
+    assert isinstance(plain.family, Series)
+    x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
+    variance = plain.sigma[chosen] ** 2 * k_ref**-beta
+    weight = moments.n * x**beta / variance[:, None]
+    terms = x[..., None] ** (-np.asarray(plain.family.terms) / 2)
+    weighted = weight[..., None] * terms
+    own = np.einsum("nmp,nmq->npq", weighted, terms)
+    score = np.einsum("nmp,nm->np", weighted, moments.mean)
+    scatter = np.asarray(plain.diagnostics["population"]["covariance"]) * variance[:, None, None]
+    blunt = np.linalg.inv(np.eye(scatter.shape[1]) + own @ scatter)
+    return _Told(blunt @ own, np.einsum("npq,nq->np", blunt, score))
+
+
+def _regressors(inputs: Inputs, reader: Reader) -> list[FloatArray]:
+    """Return what laws are regressed on, ``(n, q)``: standardised, and in units of the features."""
+    error = inputs.direction * (inputs.size / inputs.root)[:, None]
+    effect = np.stack([inputs.size, inputs.size**2, inputs.bend], axis=1)
+    by_class = np.eye(int(inputs.label.max()) + 1)[inputs.label]
+    rest = (by_class[:, :, None] * effect[:, None, :]).reshape(len(effect), -1)
+    rest /= np.sqrt((rest**2).mean(axis=0)) + 1e-300
+    found = []
+    for unit in (np.ones_like(reader.unit), reader.unit / np.sqrt((reader.unit**2).mean())):
+        x = inputs.x * np.append(unit, 1.0)
+        gradient = (error[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        if gradient.shape[1] > _WIDEST:
+            some = gradient[:: 1 + len(gradient) // _LEARNERS]
+            values, vectors = np.linalg.eigh(some @ some.T)
+            keep = values > 1e-9 * values[-1]
+            gradient = gradient @ (
+                some.T @ (vectors / np.sqrt(values.clip(1e-300)))[:, keep][:, -_WIDEST:]
+            )
+        gradient /= np.sqrt((gradient**2).sum(axis=1).mean()) + 1e-300
+        found.append(np.column_stack([gradient, rest]))
+    return found
+
+
+def _cross_fitted(
+    phi: FloatArray, told: _Told, chosen: IntArray, fold: IntArray, scale: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return predictions of the best penalty, ``(n, p)``, each made without the point's fold."""
+    q, p = phi.shape[1], len(scale)
+    own = phi[chosen]
+    normal, score = np.empty((_FOLDS, q * p, q * p)), np.empty((_FOLDS, q * p))
+    for part in range(_FOLDS):
+        rows = fold[chosen] == part
+        blocks = [
+            [(own[rows] * told.precision[rows, a, b, None]).T @ own[rows] for b in range(p)]
+            for a in range(p)
+        ]
+        normal[part] = np.block(blocks)
+        score[part] = (told.score[rows].T @ own[rows]).ravel()
+    every, total = normal.sum(axis=0), score.sum(axis=0)
+    inverse = np.kron(np.linalg.inv(scale), np.eye(q))
+    best, lift = -np.inf, np.zeros((len(phi), p))
+    for penalty in _PENALTIES:
+        theta = np.stack(
+            [
+                np.linalg.solve(every - normal[part] + penalty * inverse, total - score[part])
+                for part in range(_FOLDS)
+            ]
+        ).reshape(_FOLDS, p, q)
+        found = phi @ theta.mean(axis=0).T  # points that no fold has
+        for part in range(_FOLDS):
+            found[fold == part] = phi[fold == part] @ theta[part].T
+        gain = told.gain(found[chosen])
+        if gain > best:
+            best, lift = gain, found
+    return lift, best

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from apiece import synthetic
+from apiece.estimators import Bayes, _regression
+from apiece.estimators._regression import told_by_features
+from apiece.laws import Laws, Series
+
+
+def logistic_points(n, d, n_classes=2, seed=0):
+    """Points, labels that a linear model predicts, and laws that are linear in its gradient."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    logits = X @ rng.standard_normal((d, n_classes)) / np.sqrt(d)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    error = p - np.eye(n_classes)[y]
+    gradient = (error[:, :, None] * X[:, None, :]).reshape(n, -1)
+    height = gradient @ rng.standard_normal(gradient.shape[1])
+    return X, y, height / height.std()
+
+
+def sampled(height, samples=10, noise=3.0, seed=1):
+    laws = Laws.from_arrays(c=300 * height, alpha=1.0, sigma=300 * noise, beta=2.0)
+    return laws, synthetic.sample(laws, samples=samples, random_state=seed, shared=False)
+
+
+def predicted(table, X, y, **options):
+    plain = Bayes().fit(table)
+    params = told_by_features(table, plain, X, y, **options)
+    return Series().mean(params, np.array([300.0]))[:, 0]
+
+
+@pytest.mark.parametrize(("d", "n_classes"), [(5, 2), (4, 3)], ids=["two classes", "three"])
+def test_laws_that_follow_the_gradient_are_foretold_without_a_look(d, n_classes):
+    X, y, height = logistic_points(600, d, n_classes)
+    _, table = sampled(height, noise=1.0)
+    assert np.corrcoef(predicted(table, X, y), height)[0, 1] > 0.9
+
+
+def test_with_the_longest_of_many_directions_predictions_stay_alike(monkeypatch):
+    X, y, height = logistic_points(400, 12, n_classes=4)
+    _, table = sampled(height, noise=1.0)
+    every = predicted(table, X, y)
+    monkeypatch.setattr(_regression, "_WIDEST", 30)  # of 39, the constants' included
+    assert np.corrcoef(predicted(table, X, y), every)[0, 1] > 0.8
+
+
+def test_a_point_has_no_say_in_what_features_tell_of_it():
+    X, y, height = logistic_points(200, 3)
+    _, table = sampled(height)
+    plain = Bayes().fit(table)
+    changed = table.__class__.from_arrays(
+        point=table.point,
+        k=table.k,
+        task=table.task,
+        delta=np.where(table.point == 7, table.delta + 0.1 * table.delta.std(), table.delta),
+    )
+    one, two = (told_by_features(each, plain, X, y) for each in (table, changed))
+    assert_allclose(two[7], one[7])
+    assert np.abs(two - one).max() > 0
+
+
+def test_quantities_as_targets_are_read_too():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 3))
+    noise = rng.standard_normal(400)
+    height = noise * X[:, 0] + 0.5 * (X**2).sum(axis=1)
+    _, table = sampled(height / height.std(), noise=1.0)
+    told = predicted(table, X, X @ [1.0, -1.0, 0.5] + noise, kind="regression")
+    assert np.corrcoef(told, height)[0, 1] > 0.8
+
+
+def test_features_that_say_nothing_do_little_harm():
+    X, y, height = logistic_points(300, 4)
+    truth, table = sampled(np.random.default_rng(4).permutation(height))
+    alone, told = Bayes().fit(table), Bayes().fit(table, X=X, y=y)
+
+    def error(laws):
+        return np.sqrt(((laws.mean(300) - truth.mean(300)) ** 2).mean())
+
+    assert error(told) < 1.05 * error(alone)
