@@ -9,10 +9,11 @@
     python benchmarks/estimators.py features --runs DIR --data DIR      # what features add
     python benchmarks/estimators.py extrapolation --runs DIR    # beyond the fitted sizes
 
-``collect`` values 500 points of each dataset (200 of CIFAR-10) with logistic regression: runs of
-5,000 shared training sets of 100 to 1,000 points, and some of 2,500 and 5,000. It resumes where it
-was stopped. DIR of ``--data`` holds adult.npz, cifar10.npz, higgs.npz, imdb.npz and magic.npz, each
-with X and y.
+Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``: 1,000
+points, ten sizes from 100 to 1,000, over 1,000 training sets of each, which all points share.
+``collect`` adds runs of the same points at 2,500, 5,000 and 10,000, and one of CIFAR-10, which is
+dear: 200 points, 500 training sets of 100 to 1,000. It resumes where it was stopped. DIR of
+``--data`` holds adult.npz, cifar10.npz, higgs.npz, imdb.npz and magic.npz, each with X and y.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import argparse
 import resource
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,36 +35,128 @@ from apiece.laws import Laws
 from apiece.records import Contributions
 
 DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")
-METRICS = ("log_loss", "softmax_of_proba")
-N_POOL, N_VALIDATION, N_POINTS = 10_000, 1_000, {"cifar10": 200}
-FAR = {2500: 200, 5000: 120}  # sizes beyond the fitted ones, and training sets there
+METRICS = ("softmax_of_proba", "log_loss")
+FAR, FAR_SAMPLES = (2500, 5000, 10_000), 60  # sizes beyond the fitted ones, and samples at each
 INSIDE = (100, 1000)
+NETWORKS = {
+    "amortized series": Amortized(family="series", kind="classification"),
+    "amortized power": Amortized(kind="classification"),
+    "the paper's network": Amortized(network="paper", kind="classification"),
+}
 
 
 # Runs ------------------------------------------------------------------------------------------
 
 
 def dataset(name: str, folder: Path) -> apiece.Dataset:
+    """As ``apiece reproduce`` prepares it; of CIFAR-10 a part, standardised."""
     with np.load(folder / f"{name}.npz") as arrays:
         X, y = arrays["X"].astype(np.float64), arrays["y"]
-    pool, rest = slice(N_POOL), slice(N_POOL, N_POOL + N_VALIDATION)
-    return apiece.Dataset.from_arrays(
-        X[pool], y[pool], X_val=X[rest], y_val=y[rest], standardize=True, kind="classification"
-    )
+    if name == "cifar10":
+        pool, rest = slice(10_000), slice(10_000, 11_000)
+        return apiece.Dataset.from_arrays(
+            X[pool], y[pool], X_val=X[rest], y_val=y[rest], standardize=True, kind="classification"
+        )
+    is_table = name != "imdb"
+    return apiece.Dataset.from_arrays(X, y, validation=1000, standardize=is_table, random_state=0)
 
 
 def collect(options: argparse.Namespace) -> None:
     for name in DATASETS:
-        for metric in METRICS:
-            if options.only not in f"{name}-{metric}":
+        for metric in METRICS if name != "cifar10" else METRICS[1:]:
+            title = f"{name}-logistic-{metric}"
+            if options.only not in title:
                 continue
+            common: dict[str, Any] = {"metric": metric, "random_state": 0}
             data = dataset(name, options.data)
-            common: dict[str, Any] = {"points": range(N_POINTS.get(name, 500)), "metric": metric}
-            to = options.runs / f"{name}-{metric}"
-            apiece.collect(data, sizes=INSIDE, samples=5000, random_state=0, to=to, **common)
-            for k, samples in FAR.items():
-                to = options.runs / f"{name}-{metric}-far{k}"
-                apiece.collect(data, sizes=[k], samples=samples, random_state=1, to=to, **common)
+            if name == "cifar10":
+                common |= {"points": range(200), "to": options.runs / f"{title}-uniform"}
+                apiece.collect(data, sizes=INSIDE, samples=500, **common)
+                continue
+            points = positions(apiece.open(options.runs / f"{title}-grid"))
+            common |= {"points": points, "to": options.runs / f"{title}-beyond"}
+            samples = FAR_SAMPLES * len(FAR)
+            apiece.collect(data, sizes=FAR, design="grid", samples=samples, **common)
+
+
+def positions(run: Any) -> np.ndarray:
+    """Positions of a run's valued points in the pool."""
+    return np.flatnonzero(run.points["valued"].to_numpy())
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Contributions of a run, points x tasks (nan inside D): half for truth, half to draw from.
+
+    ``stratum`` is the size of each task, as a position, where sizes repeat, and one for all where
+    they do not; ``weight`` is that of each stratum in the mean over all sizes of ``INSIDE``.
+    """
+
+    name: str
+    delta: np.ndarray
+    k: np.ndarray
+    stratum: np.ndarray
+    weight: np.ndarray
+    is_truth: np.ndarray
+
+    @classmethod
+    def of(cls, folder: Path) -> Truth:
+        """Read a run."""
+        delta, k = matrix(folder)
+        sizes, stratum = np.unique(k, return_inverse=True)
+        if len(sizes) > 50:
+            stratum, weight = np.zeros(len(k), int), np.ones(1)
+        else:  # between the sizes a curve is nearly a straight line in 1/k
+            every = -1 / np.arange(INSIDE[0], INSIDE[1] + 1)
+            weight = np.array([np.interp(every, -1 / sizes, e).mean() for e in np.eye(len(sizes))])
+        is_truth = np.zeros(len(k), bool)
+        is_truth[np.argsort(k, kind="stable")[::2]] = True
+        return cls(folder.name, delta, k, stratum, weight, is_truth)
+
+    def value(self) -> tuple[np.ndarray, np.ndarray]:
+        """Distributional Shapley values from the tasks for truth, and their standard errors."""
+        value, variance = np.zeros((2, len(self.delta)))
+        for stratum, weight in enumerate(self.weight):
+            part = self.delta[:, self.is_truth & (self.stratum == stratum)]
+            value += weight * np.nanmean(part, axis=1)
+            variance += weight**2 * np.nanvar(part, axis=1) / np.isfinite(part).sum(axis=1)
+        return value, np.sqrt(variance)
+
+    def drawn(self, design: str, samples: int, n_draws: int) -> Iterator[Contributions]:
+        """Draw ``samples`` contributions a point, sizes as if they were uniform in ``INSIDE``.
+
+        With one D per point the training sets are dealt out, so that each serves as few points as
+        can be (two or so with ten samples), and each counts as one of the point's own.
+        """
+        rng = np.random.default_rng(0)
+        n = len(self.delta)
+        rows, tasks = np.arange(n)[:, None], np.flatnonzero(~self.is_truth)
+        chance = (self.weight / np.bincount(self.stratum[tasks]))[self.stratum[tasks]]
+        for _ in range(n_draws):
+            if design == "shared":
+                task = np.tile(rng.choice(tasks, samples, replace=False, p=chance), (n, 1))
+            else:
+                even = (np.arange(n * samples) + rng.random()) / (n * samples)
+                dealt = np.searchsorted(chance.cumsum()[:-1], even)
+                task = tasks[rng.permutation(dealt)].reshape(n, samples)
+            while (missing := self._unfit(task)).any():
+                task[missing] = rng.choice(tasks, missing.sum(), p=chance)
+            name = task if design == "shared" else task * n + rows
+            yield Contributions.from_arrays(
+                point=np.repeat(np.arange(n), samples),
+                k=self.k[task].ravel(),
+                delta=self.delta[rows, task].ravel(),
+                task=name.ravel(),
+            )
+
+    def _unfit(self, task: np.ndarray) -> np.ndarray:
+        """Where the point is inside D, or was dealt the same D before."""
+        rows = np.arange(len(task))[:, None]
+        order = np.argsort(task, axis=1, kind="stable")
+        ranked = np.take_along_axis(task, order, axis=1)
+        again = np.zeros(task.shape, bool)
+        np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+        return again | np.isnan(self.delta[rows, task])
 
 
 def matrix(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -76,36 +170,6 @@ def matrix(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return delta, k
 
 
-def drawn(
-    delta: np.ndarray, k: np.ndarray, design: str, samples: int, n_draws: int
-) -> Iterator[tuple[Contributions, np.ndarray]]:
-    """Draw ``samples`` contributions a point, and the truth from all others."""
-    rng = np.random.default_rng(0)
-    n, n_tasks = delta.shape
-    rows = np.arange(n)[:, None]
-    for _ in range(n_draws):
-        if design == "shared":
-            task = np.tile(rng.permutation(n_tasks)[:samples], (n, 1))
-        else:
-            task = rng.integers(0, n_tasks, (n, samples))
-        while (missing := np.isnan(delta[rows, task])).any():
-            task[missing] = rng.integers(0, n_tasks, missing.sum())
-        chosen = delta[rows, task]
-        left = (~np.isnan(delta)).sum(axis=1) - samples
-        truth = (np.nansum(delta, axis=1) - chosen.sum(axis=1)) / left
-        # One D per point: a task drawn for two points counts as two.
-        name = task if design == "shared" else task * n + rows
-        yield (
-            Contributions.from_arrays(
-                point=np.repeat(np.arange(n), samples),
-                k=k[task].ravel(),
-                delta=chosen.ravel(),
-                task=name.ravel(),
-            ),
-            truth,
-        )
-
-
 def spearman(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1])
 
@@ -117,14 +181,14 @@ def r2(told: np.ndarray, truth: np.ndarray) -> float:
 # Accuracy --------------------------------------------------------------------------------------
 
 
-def runs_in(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def truths(options: argparse.Namespace) -> Iterator[Truth]:
     for name in DATASETS:
         for metric in METRICS:
-            folder = options.runs / f"{name}-{metric}"
-            if options.only in folder.name and (folder / "manifest.json").exists():
-                delta, k = matrix(folder)
-                if delta.shape[1] >= 400:
-                    yield folder.name, delta, k
+            for design in ("grid", "uniform"):
+                folder = options.runs / f"{name}-logistic-{metric}-{design}"
+                if options.only in folder.name and (folder / "manifest.json").exists():
+                    yield Truth.of(folder)
+                    break
 
 
 def accuracy(options: argparse.Namespace) -> None:
@@ -137,13 +201,13 @@ def accuracy(options: argparse.Namespace) -> None:
     head = ["data", "design", "samples", "Monte Carlo", *methods, "worst draw"]
     head += ["Spearman", "R²", "90 % cover: power", "series"]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
-    for name, delta, k in runs_in(options):
-        print(f"<!-- {name}: truth from {delta.shape[1]:,} training sets, {len(delta)} points -->")
+    for run in truths(options):
+        truth, error = run.value()
+        print(f"<!-- {run.name}: {run.is_truth.sum():,} training sets for truth, {len(truth)} -->")
         for design in ("one D per point", "shared"):
             for samples in options.samples:
                 rows: dict[str, list[float]] = {}
-                for table, truth in drawn(delta, k, design, samples, options.draws):
-                    error = np.nanstd(delta, axis=1) / np.sqrt(np.isfinite(delta).sum(axis=1))
+                for table in run.drawn(design, samples, options.draws):
                     told = {"Monte Carlo": np.bincount(table.point, table.delta) / samples}
                     for word, estimator in methods.items():
                         found = valuation.value(estimator.fit(table), sizes=INSIDE)
@@ -162,7 +226,7 @@ def accuracy(options: argparse.Namespace) -> None:
                     pair = [mean[f"{letter} {word}"] for word in ("Monte Carlo", "bayes")]
                     cells.append(" → ".join(f"{cell:.2f}" for cell in pair))
                 cells += [f"{mean[f'cover {word}']:.2f}" for word in ("bayes power", "bayes")]
-                print(f"| {name} | {design} | {samples} | {' | '.join(cells)} |", flush=True)
+                print(f"| {run.name} | {design} | {samples} | {' | '.join(cells)} |", flush=True)
 
 
 def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
@@ -174,30 +238,44 @@ def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
 
 
 def features(options: argparse.Namespace) -> None:
-    """The same with features, one D per point: the network alone, and as the prior of bayes."""
-    print("| data | samples | Monte Carlo | bayes | network alone | bayes with features | 90 % |")
-    print("|" + " --- |" * 7)
-    for name, delta, k in runs_in(options):
-        data = dataset(name.partition("-")[0], options.data)
-        n = len(delta)
-        X, y = data.features(np.arange(3000)), data.labels()[:3000]
+    """The same with features, one D per point: bayes, and the networks of amortized."""
+    networks = {word: NETWORKS[word] for word in options.networks}
+    head = ["data", "samples", "Monte Carlo", "bayes", "bayes with features", "worst draw"]
+    head += ["90 % cover", *networks]
+    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    for run in truths(options):
+        truth, error = run.value()
+        known = points_of(run, options)
         for samples in options.samples:
-            rows = []
-            for table, truth in drawn(delta, k, "one D per point", samples, options.draws):
+            rows: dict[str, list[float]] = {}
+            for table in run.drawn("one D per point", samples, options.draws):
                 plain = np.bincount(table.point, table.delta) / samples
-                network = Amortized(family="series", kind="classification")
-                # Each point's law by the member that never saw the point.
-                prior = network.out_of_fold(table, X[:n], y[:n], more=(X[n:], y[n:]))
-                found = [
-                    valuation.value(laws, sizes=INSIDE)
-                    for laws in (Bayes().fit(table), prior, Bayes(prior=prior).fit(table))
-                ]
-                told = [plain, *(values["value"].to_numpy() for values in found)]
-                error = np.nanstd(delta, axis=1) / np.sqrt(np.isfinite(delta).sum(axis=1))
-                cover = covered(found[-1], truth, error)
-                rows.append([*(float(np.corrcoef(v, truth)[0, 1]) for v in told), cover])
-            cells = " | ".join(f"{cell:.3f}" for cell in np.mean(rows, axis=0))
-            print(f"| {name} | {samples} | {cells} |", flush=True)
+                found = {
+                    "bayes": Bayes().fit(table),
+                    "features": Bayes().fit(table, **known),
+                    **{word: network.fit(table, **known) for word, network in networks.items()},
+                }
+                values = {word: valuation.value(laws, sizes=INSIDE) for word, laws in found.items()}
+                told = {word: table["value"].to_numpy() for word, table in values.items()}
+                for word, estimate in {"plain": plain, **told}.items():
+                    rows.setdefault(word, []).append(float(np.corrcoef(estimate, truth)[0, 1]))
+                cover = covered(values["features"], truth, error)
+                rows.setdefault("cover", []).append(cover)
+            cells = {w: f"{np.mean(cells):.3f} ± {np.std(cells):.3f}" for w, cells in rows.items()}
+            worst = np.subtract(rows["features"], rows["plain"]).min()
+            line = [cells["plain"], cells["bayes"], cells["features"], f"{worst:+.3f}"]
+            line += [f"{np.mean(rows['cover']):.2f}", *(cells[word] for word in networks)]
+            print(f"| {run.name} | {samples} | {' | '.join(line)} |", flush=True)
+
+
+def points_of(run: Truth, options: argparse.Namespace) -> dict[str, Any]:
+    """Features and labels of a run's points, and of 3,000 others of the pool."""
+    data = dataset(run.name.partition("-")[0], options.data)
+    at = positions(apiece.open(options.runs / run.name))
+    others = np.setdiff1d(np.arange(data.n_pool), at)[:3000]
+    labels = np.asarray(data.labels())
+    more = data.features(others), labels[others]
+    return {"X": data.features(at), "y": labels[at], "more": more}
 
 
 def extrapolation(options: argparse.Namespace) -> None:
@@ -212,18 +290,21 @@ def extrapolation(options: argparse.Namespace) -> None:
     }
     head = ["data", "samples", "k", "best possible R²", *methods, "90 % cover: power", "series"]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
-    for name, delta, k in runs_in(options):
+    for run in truths(options):
+        folder = options.runs / f"{run.name.removesuffix('-grid')}-beyond"
+        if not (folder / "manifest.json").exists():
+            continue
+        delta, sizes = matrix(folder)
         for samples in (50, 500):
-            table, _ = next(drawn(delta, k, "shared", samples, 1))
+            table = next(run.drawn("shared", samples, 1))
             laws = {word: estimator.fit(table) for word, estimator in methods.items()}
             chosen = laws["auto"].attrs
             print(f"<!-- auto: {chosen['estimator']} {chosen['settings']['family']} -->")
             for far in FAR:
-                folder = options.runs / f"{name}-far{far}"
-                late = matrix(folder)[0] if (folder / "manifest.json").exists() else delta[:, :0]
+                late = delta[:, sizes == far]
                 if late.shape[1] >= 30:
                     cells = beyond(laws, late, far)
-                    print(f"| {name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
+                    print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
 
 
 def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
@@ -406,6 +487,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=100_000, help="for robustness")
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
+    parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
     if options.what in ("accuracy", "features", "extrapolation", "collect") and not options.runs:
