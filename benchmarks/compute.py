@@ -5,8 +5,8 @@
 The paper's way draws a training set of its own for every contribution and trains twice. Ours
 draws one training set for all points, and the engine tells what each of them adds. Both costs are
 measured in one run, on training sets of the same sizes; accuracy is Pearson's correlation of
-Distributional Shapley values (k in 100..1000) with the Monte Carlo truth of the stored runs that
-``benchmarks/estimators.py collect`` made. Numbers are kept beside the figure, and not made again.
+Distributional Shapley values (k in 100..1000) with the Monte Carlo truth of the same runs as in
+``benchmarks/estimators.py accuracy``. Numbers are kept beside the figure, and not made again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss
 import apiece
 from apiece import valuation
 from apiece.estimators import Bayes, Likelihood
-from estimators import INSIDE, dataset, drawn, matrix
+from estimators import INSIDE, Truth, dataset
 
 RUNS = ("higgs-log_loss", "magic-log_loss", "imdb-softmax_of_proba", "adult-softmax_of_proba")
 THEIRS, OURS = (1, 2, 5, 10, 20, 50), (10, 20, 50, 100, 200, 500)
@@ -53,7 +53,7 @@ def cost(data: apiece.Dataset, metric: str, n_points: int, n_tasks: int = 8) -> 
     }
 
 
-def accuracy(delta: np.ndarray, k: np.ndarray) -> dict[str, list[tuple[int, float]]]:
+def accuracy(run: Truth) -> dict[str, list[tuple[int, float]]]:
     """Correlation with the truth by number of samples, for each way."""
     ways: dict[str, tuple[str, tuple[int, ...], Any]] = {
         "Monte Carlo": ("one D per point", THEIRS, None),
@@ -61,10 +61,11 @@ def accuracy(delta: np.ndarray, k: np.ndarray) -> dict[str, list[tuple[int, floa
         "ours": ("shared", OURS, Bayes()),
     }
     curves: dict[str, list[tuple[int, float]]] = {}
+    truth, _ = run.value()
     for word, (design, counts, estimator) in ways.items():
         for samples in counts:
             found = []
-            for table, truth in drawn(delta, k, design, samples, DRAWS):
+            for table in run.drawn(design, samples, DRAWS):
                 if estimator is None:
                     told = np.bincount(table.point, table.delta) / samples
                 else:
@@ -109,13 +110,13 @@ def main() -> None:
     for name in RUNS:
         if name in numbers or options.only not in name:
             continue
-        delta, k = matrix(options.runs / name)
         word, metric = name.split("-")
+        run = Truth.of(options.runs / f"{word}-logistic-{metric}-grid")
         numbers[name] = {
-            "n_points": len(delta),
-            "n_truth": delta.shape[1],
-            "cost": cost(dataset(word, options.data), metric, len(delta)),
-            "accuracy": accuracy(delta, k),
+            "n_points": len(run.delta),
+            "n_truth": int(run.is_truth.sum()),
+            "cost": cost(dataset(word, options.data), metric, len(run.delta)),
+            "accuracy": accuracy(run),
         }
         kept.write_text(json.dumps(numbers, indent=1))
     for name, row in numbers.items():
