@@ -17,8 +17,9 @@ class Auto:
     """Choose method and family by a backtest, then fit all contributions.
 
     The first candidate, `Bayes` with the series law of two terms, is kept unless another is clearly
-    better at the largest sizes. Points that no candidate describes there are marked ``UNDESCRIBED``; they
-    keep their law. Where too little was collected for a backtest, the first candidate is fitted.
+    better at the largest sizes. Points that no candidate describes there are marked
+    ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the first
+    candidate is fitted.
 
     Parameters
     ----------

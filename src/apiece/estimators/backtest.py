@@ -283,7 +283,7 @@ def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
 def _pick(curves: list[_Curves], late: Table, told: BoolArray) -> int:
     """Return the candidate of least squared error, the first unless another is clearly better.
 
-    Clearly: by more than one standard error of the difference, over tasks, since contributions of
+    Clearly: by more than two standard errors of the difference, over tasks, since contributions of
     one task share their noise. Points outside ``told`` do not count.
     """
     tasks = np.empty(0, dtype=np.int64)
@@ -298,6 +298,6 @@ def _pick(curves: list[_Curves], late: Table, told: BoolArray) -> int:
             place = np.searchsorted(tasks, part.task[keep])
             gain += np.bincount(place, np.nan_to_num(less[keep]), minlength=len(tasks))
         spread = float(gain.std() * np.sqrt(len(gain))) if len(gain) else 0.0
-        if float(gain.sum()) > spread:
+        if float(gain.sum()) > 2 * spread:
             best = j
     return best
