@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _SIZES: Final = 3  # groups of held-out sizes
 _REACH: Final = 2.5  # the largest size over the largest that is fitted, if not told otherwise
+_MOST: Final = 0.7  # of the contributions to hold out for that, where sizes range less far
 _FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
 
 
@@ -119,9 +120,9 @@ def backtest(
         Estimators to compare; the first is preferred unless another is clearly better.
     hold_out
         Share of the contributions that is held out, those at the largest sizes; by default all
-        beyond the largest size over 2.5. A family shows how it goes on only some way beyond what
-        it was fitted on: power laws look as good as any a step further, and are the worst by far
-        ten times further.
+        beyond the largest size over 2.5, or 70 % where that is less. A family shows how it goes on
+        only some way beyond what it was fitted on: power laws look as good as any a step further,
+        and are the worst by far ten times further.
     level
         Coverage that the intervals promise.
 
@@ -168,10 +169,10 @@ def _cut(contributions: Table, hold_out: float | None) -> int:
             f"contributions at {len(sizes)} sizes cannot be backtested: expected at least 3, two "
             "to fit on and one to foretell. Collect a range of sizes."
         )
-    place = np.searchsorted(sizes, sizes[-1] / _REACH, side="right") - 1
-    if hold_out is not None:
-        early = (1 - hold_out) * (counts.sum() - 1)
-        place = np.searchsorted(np.cumsum(counts), early, side="right")
+    early = (1 - (_MOST if hold_out is None else hold_out)) * (counts.sum() - 1)
+    place = np.searchsorted(np.cumsum(counts), early, side="right")
+    if hold_out is None:
+        place = max(place, np.searchsorted(sizes, sizes[-1] / _REACH, side="right") - 1)
     return int(sizes[np.clip(place, 1, len(sizes) - 2)])
 
 

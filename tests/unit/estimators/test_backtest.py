@@ -96,3 +96,9 @@ def test_too_few_sizes_are_refused_and_auto_fits_anyway():
 def test_a_share_beyond_one_is_refused(turning):
     with pytest.raises(FitError, match=r"hold_out=1\.5 is not a share"):
         backtest(turning, hold_out=1.5)
+
+
+def test_sizes_that_range_less_far_leave_enough_to_fit_on(turning):
+    narrow = turning.where(turning.k > 500)  # the largest over 2.5 is below all of them
+    cut = backtest(narrow, candidates=(Likelihood("series24"),)).cut
+    assert 0.25 < (narrow.k <= cut).mean() < 0.35
