@@ -7,7 +7,7 @@ $L(f_D) - L(f_{D \cup S})$ is measured on test rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,8 @@ import numpy as np
 from apiece import api
 from apiece._progress import reporter
 from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import FloatArray, IntArray
+from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.errors import PlanError
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
@@ -32,6 +31,7 @@ def addition(
     take: int = 20,
     at: Sequence[int] = (100, 1000),
     repeats: int = 200,
+    quotas: Mapping[Any, int] | str | None = None,
     redundancy: bool = True,
     random_state: RandomState = 0,
     progress: bool | None = None,
@@ -50,6 +50,9 @@ def addition(
         Sizes of the training sets. Each is also a selection of its own, ``scaling <size>``.
     repeats
         Training sets for each size.
+    quotas
+        ``balanced`` for equally many points of each class in every selection, or how many of each,
+        as in `apiece.select`; by default the best, of whatever class.
     redundancy
         Whether ``aware`` takes part, whose picks are valued together.
     random_state
@@ -60,34 +63,41 @@ def addition(
         ``n_candidates``, how many points of the pool become candidates if the dataset has none
         (1,000); ``samples``, contributions a candidate that laws and Shapley values are estimated
         from (200); ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in
-        `apiece.collect`.
+        `apiece.collect`; ``run``, contributions of the dataset's candidates that were collected
+        before, instead of new ones; ``test``, features and targets of the rows to test on, instead
+        of half of the validation rows.
 
     Returns
     -------
     Experiment
         By ``at``: methods ``scaling <size>``, ``aware``, ``shapley``, ``random``; measures ``gain``
-        and ``accuracy``.
+        and ``accuracy``. ``before`` in its samples is the accuracy before anything is added (minus
+        the loss for regression).
     """
     sizes = sorted({int(size) for size in at})
     market = Market.of(dataset, sizes, seed_from(random_state), progress, **settings)
     laws = market.laws
-    if not 1 <= take <= int(laws.has_law.sum()):
-        raise PlanError(
-            f"take={take} cannot be added: expected 1 to {int(laws.has_law.sum())}, the candidates "
-            "that have a law. Ask for fewer, or for more candidates."
-        )
-    values = api.value(market.run, sizes=(sizes[0], sizes[-1]), source="samples")["value"]
-    fixed = {f"scaling {size}": market.rows(laws.mean(float(size)))[:take] for size in sizes}
-    fixed["shapley"] = market.rows(values.to_numpy())[:take]
+    rules = make_rules(
+        take=take,
+        quotas=quotas,
+        costs=None,
+        budget=None,
+        ids=laws.ids,
+        labels=market.trial.dataset.points_y[market.trial.dataset.n_pool :],
+        is_known=laws.has_law,
+    )
+    values = api.value(market.run, source="samples")["value"]
+    fixed = {f"scaling {size}": rules.pick(laws.mean(float(size))) for size in sizes}
+    fixed["shapley"] = rules.pick(values.to_numpy())
     rows: list[dict[str, Any]] = []
     with reporter(progress) as hears:
         hears.start(len(sizes) * repeats, 0)
         for size in sizes:
             chosen = dict(fixed)
             if redundancy:
-                chosen["aware"] = market.aware(size, take=take)
+                chosen["aware"] = market.aware(size, take=take, quotas=quotas)
             for repeat, subset, rng in market.draws(size, repeats):
-                chosen["random"] = rng.choice(laws.n_points, take, replace=False)
+                chosen["random"] = rules.pick(rng.random(laws.n_points))
                 rows += [
                     {"repeat": repeat, "at": size, "method": name, **gained}
                     for name, gained in market.gains(subset, chosen)
@@ -189,31 +199,34 @@ class Market:
         model: Any = "logistic",
         metric: Any = None,
         n_jobs: int = 1,
+        run: Run | None = None,
+        test: tuple[FloatArray, AnyArray] | None = None,
     ) -> Market:
         """Value the candidates at sizes around those that are asked for."""
         if not dataset.n_candidates:
             dataset = moved_outside(dataset, n_candidates, seed)
-        trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
+        trial = Trial.of(dataset, model=model, metric=metric, seed=seed, test=test)
         low, high = sizes[0], sizes[-1]
-        run = api.collect(
-            trial.dataset,
-            points=[],
-            # A law needs sizes that differ, on both sides of the one that is asked for.
-            sizes=(low, high) if high > low else (max(1, low // 2), min(2 * low, dataset.n_pool)),
-            samples=samples,
-            model=model,
-            metric=metric,
-            random_state=seed,
-            n_jobs=n_jobs,
-            progress=progress,
+        run = (
+            run
+            if run is not None
+            else api.collect(
+                trial.dataset,
+                points=[],
+                # A law needs sizes that differ, on both sides of the one that is asked for.
+                sizes=(low, high)
+                if high > low
+                else (max(1, low // 2), min(2 * low, dataset.n_pool)),
+                samples=samples,
+                model=model,
+                metric=metric,
+                random_state=seed,
+                n_jobs=n_jobs,
+                progress=progress,
+            )
         )
         told = {"samples": samples, "method": method, "seed": seed}
         return cls(trial, run, api.fit(run, method=method), told)
-
-    def rows(self, value: FloatArray) -> IntArray:
-        """Return the candidates that have a value, best first."""
-        order = np.argsort(-value, kind="stable")
-        return order[np.isfinite(value[order])]
 
     def aware(self, at: int, **asked: Any) -> IntArray:
         """Pick candidates that are valued together."""
@@ -243,7 +256,8 @@ class Market:
         outside = self.trial.dataset.n_pool
         for name, rows in chosen.items():
             after = self.trial.score(np.concatenate([subset, outside + rows]))
-            yield name, dict(zip(self.trial.measures, (after - before).tolist(), strict=True))
+            rises = dict(zip(self.trial.measures, (after - before).tolist(), strict=True))
+            yield name, {**rises, "before": float(before[-1])}
 
 
 def _frame(rows: list[dict[str, Any]]) -> Any:

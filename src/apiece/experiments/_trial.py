@@ -39,8 +39,20 @@ class Trial:
     seed: int
 
     @classmethod
-    def of(cls, dataset: Dataset, *, model: Any, metric: Any, seed: int) -> Trial:
-        """Split the validation rows in two, class by class."""
+    def of(
+        cls,
+        dataset: Dataset,
+        *,
+        model: Any,
+        metric: Any,
+        seed: int,
+        test: tuple[FloatArray, AnyArray] | None = None,
+    ) -> Trial:
+        """Split the validation rows in two, class by class, unless rows to test on are given."""
+        if test is not None:
+            engine, _ = choose_engine(dataset, model=model, metric=metric, engine="refit")
+            part = replace(dataset, groups=None)  # experiments are about points
+            return cls(part, *test, engine.model, engine.metric, seed)
         if dataset.n_validation < 20:
             raise PlanError(
                 f"the validation set has {dataset.n_validation} rows: expected at least 20, half "

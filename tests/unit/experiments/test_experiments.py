@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from apiece import api
 from apiece.errors import PlanError, UnknownNameError
 from apiece.experiments import Experiment, acquire, addition, mislabel, removal
+from apiece.experiments._addition import Market
 from apiece.experiments._mislabel import detection, with_flips
 from apiece.experiments._trial import Trial, moved_outside
 
@@ -35,6 +37,38 @@ def test_every_method_meets_every_training_set(added):
     methods = {"scaling 20", "scaling 60", "shapley", "aware", "random"}
     assert set(added.samples["method"]) == methods
     assert set(added.measures) == {"gain", "accuracy"}
+
+
+def test_selections_can_hold_equally_many_points_of_each_class(data, monkeypatch):
+    seen = {}
+    kept = Market.gains
+
+    def gains(self, subset, chosen):
+        labels = self.trial.dataset.points_y[self.trial.dataset.n_pool :]
+        seen.update({name: labels[rows] for name, rows in chosen.items()})
+        return kept(self, subset, chosen)
+
+    monkeypatch.setattr(Market, "gains", gains)
+    settings = {"take": 6, "at": (20, 60), "n_candidates": 50, "samples": 20, "repeats": 2}
+    addition(data, quotas="balanced", **settings, **QUICK)
+    assert set(seen) == {"scaling 20", "scaling 60", "shapley", "aware", "random"}
+    assert all(np.bincount(labels).tolist() == [3, 3] for labels in seen.values())
+
+
+def test_an_addition_can_use_a_run_and_test_rows_of_its_own(data):
+    moved = moved_outside(data, 50, seed=0)
+    test = (data.X[:40], data.y[:40])
+    run = api.collect(moved, points=[], sizes=(20, 60), samples=20, random_state=0)
+    settings = {"take": 4, "at": (20, 60), "repeats": 3, "redundancy": False, **QUICK}
+    found = addition(moved, run=run, test=test, **settings)
+    trial = Trial.of(moved, model="logistic", metric=None, seed=0, test=test)
+    assert trial.dataset.n_validation == data.n_validation
+    before = found.samples.groupby(["at", "repeat"])["before"]
+    assert (before.nunique() == 1).all()  # all methods join the same training set
+    for repeat in range(3):
+        right = trial.score(trial.draws(60, 3)[repeat].subset)[-1]
+        assert before.first()[60, repeat] == right
+    assert run.progress().n_contributions == 50 * 20
 
 
 def test_differences_are_paired_by_repeat(added):
