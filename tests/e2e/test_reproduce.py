@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose
 import apiece
 from apiece.cli import cli
 from apiece.reproduce import SCALES, estimate, names, reproduce
-from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._bench import Bench
+from apiece.reproduce._runs import Setting
 from apiece.reproduce._scale import Effort
 
 

@@ -6,7 +6,9 @@ contributions on the grid and beyond it.
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.util import find_spec
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -17,16 +19,26 @@ from apiece._typing import FloatArray
 from apiece.laws import Laws
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
-from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import Shown, count_axis, decades, exhibit, panels
+from apiece.reproduce._runs import Setting
 
-METHODS = ("likelihood", "bayes")
+METHODS: Final = ("likelihood", "amortized", "bayes")
+_MOST: Final = 100  # samples with which networks are trained: with more they have no advantage
 
 
 def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
     table = bench.contributions(Setting(dataset, design="uniform"))
-    return api.fit(table.where(table.task < samples), method=method, family="power")
+    more: dict[str, Any] = (
+        {"dataset": bench.dataset(dataset), "random_state": 0} if method == "amortized" else {}
+    )
+    return api.fit(table.where(table.task < samples), method=method, family="power", **more)
+
+
+def has_network(bench: Bench) -> bool:
+    """Whether the amortized estimator takes part: it needs torch, and many seconds each time."""
+    return bench.scale.network and find_spec("torch") is not None
 
 
 def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
@@ -42,7 +54,7 @@ def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
 
 
 def by_size(bench: Bench) -> pd.DataFrame:
-    """Score both estimators with several numbers of samples at all sizes, also beyond the grid."""
+    """Score the estimators with several numbers of samples at all sizes, also beyond the grid."""
     lead = bench.lead("grid", "uniform")
     if lead is None:
         return pd.DataFrame()
@@ -56,11 +68,14 @@ def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
     rows = []
     for method in METHODS:
         for samples in bench.scale.counts:
+            if method == "amortized" and (samples > _MOST or not has_network(bench)):
+                continue
             laws = fitted(bench, method, samples, lead)
             for truth in truths:
                 for column, k in enumerate(truth.k):
                     found = scores(laws.mean(k), truth.psi[:, column])
-                    where = {"data": title, "method": method, "samples": samples, "k": int(k)}
+                    where = {"data": title, "points": laws.n_points, "method": method}
+                    where |= {"samples": samples, "k": int(k)}
                     rows.append(where | found)
     return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
 
@@ -95,20 +110,34 @@ def figure2(bench: Bench) -> Shown:
 
 
 def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any:
-    with panels(len(measures)) as (figure, axes):
-        for measure, ax in zip(measures, axes, strict=True):
-            for (method, samples), rows in table.groupby(["method", "samples"], sort=False):
-                style = "-" if method == METHODS[0] else "--"
+    methods = list(dict.fromkeys(table["method"]))
+    with panels(len(measures) * len(methods), columns=len(methods)) as (figure, axes):
+        for (measure, method), ax in zip(product(measures, methods), axes, strict=True):
+            part = table[table["method"] == method].sort_values("k")
+            for samples, rows in part.groupby("samples"):
                 color = f"C{bench.scale.counts.index(samples)}"
-                rows = rows.sort_values("k")
-                ax.plot(rows["k"], rows[measure], style, color=color, label=f"{method} ({samples})")
+                ax.plot(rows["k"], rows[measure], color=color, label=f"{samples} samples")
             ax.axvline(bench.scale.sizes[1], color="0.5", linestyle=":")
             ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
+            ax.set_title(method)
             size_axis(ax)
             decades(ax)
-        axes[-1].legend(fontsize="x-small", ncols=2)
+        axes[0].legend(fontsize="x-small")
         figure.suptitle(f"{table['data'].iloc[0]}, logistic regression", fontsize="medium")
     return figure
+
+
+def _judged(bench: Bench) -> str:
+    """Tell what counts as true: means of how many samples at each size."""
+    told = []
+    for design in ("grid", "beyond"):
+        lead = bench.lead("grid", "uniform")
+        if lead is not None and bench.has(Setting(lead, design=design)):
+            table = bench.contributions(Setting(lead, design=design))
+            k = np.unique(table.k)
+            each = len(table) / table.n_points / len(k)
+            told.append(f"from {k[0]:,.0f} to {k[-1]:,.0f} means of {each:,.0f} samples a size")
+    return f"What is predicted: {', '.join(told)}."
 
 
 @exhibit(
@@ -122,10 +151,11 @@ def figure7(bench: Bench) -> Shown:
     table = by_size(bench)
     if table.empty:
         return Shown.nothing()
-    names = ["data", "method", "samples"]
+    names = ["data", "points", "method", "samples"]
     return Shown(
         table.pivot(index=names, columns="k", values="Pearson").reset_index(),
         _curves(bench, table, ("Pearson",)),
+        _judged(bench),
     )
 
 
@@ -152,9 +182,9 @@ def figure14(bench: Bench) -> Shown:
             plot_agreement(told, seen, names=("predicted", "measured"), ax=ax)
             ax.set_title(f"k = {k:,.0f}")
             ax.locator_params(axis="x", nbins=4)
-            where = {"data": bench.title(lead), "samples": samples, "k": int(k)}
-            rows.append(where | scores(laws.mean(k), psi))
-    return Shown(pd.DataFrame(rows), figure)
+            where = {"data": bench.title(lead), "points": laws.n_points, "samples": samples}
+            rows.append(where | {"k": int(k)} | scores(laws.mean(k), psi))
+    return Shown(pd.DataFrame(rows), figure, _judged(bench))
 
 
 @exhibit(
@@ -170,9 +200,10 @@ def figure15(bench: Bench) -> Shown:
         return Shown.nothing()
     measures = ["R²", "Pearson", "Spearman"]
     where = np.where(table["k"] <= bench.scale.sizes[1], "fitted", "beyond")
-    names = ["data", "method", "samples", "sizes"]
+    names = ["data", "points", "method", "samples", "sizes"]
     means = table.assign(sizes=where).groupby(names, sort=False)[measures].mean()
-    return Shown(means.reset_index(), _curves(bench, table, ("R²", "Pearson", "Spearman")))
+    figure = _curves(bench, table, ("R²", "Pearson", "Spearman"))
+    return Shown(means.reset_index(), figure, _judged(bench))
 
 
 @exhibit(
@@ -197,5 +228,5 @@ def figure16(bench: Bench) -> Shown:
             ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
             if len(part):
                 ax.legend(fontsize="x-small")
-    wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
-    return Shown(wide.rename(columns="{} samples".format).reset_index(), figure)
+    wide = table.pivot(index=["data", "points", "k"], columns="samples", values="R²")
+    return Shown(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))

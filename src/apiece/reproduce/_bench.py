@@ -6,78 +6,31 @@ Runs are ordinary ones in folders under ``to``, so what is interrupted goes on w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from time import process_time
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
 from apiece import api
 from apiece._progress import Silent, reporter
 from apiece._rng import stream
-from apiece._typing import FloatArray, IntArray
+from apiece._typing import IntArray
 from apiece.data import Dataset
 from apiece.engine import choose_engine
 from apiece.laws import Laws
 from apiece.records import Contributions
-from apiece.reproduce._scale import MODELS, Scale
+from apiece.reproduce._runs import Cost, Market, Means, Setting
+from apiece.reproduce._scale import MODELS, SCALES, Scale
 from apiece.reproduce._sources import SOURCES, load
 from apiece.sampling import Design, make_plan
 from apiece.store import Run, open_run
 
 T = TypeVar("T")
 
-PAPER_LOSS: Final = "softmax_of_proba"  # what the paper's code computes
-LOSSES: Final = (PAPER_LOSS, "log_loss")
-TITLES: Final = {"logistic": "logistic regression", "mlp": "MLP", "svm": "SVM"}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One run: a dataset, a model, a loss, and which sizes are sampled.
-
-    ``grid`` has log-spaced sizes, ``uniform`` random ones in the same range, and ``beyond`` those
-    larger than it.
-    """
-
-    dataset: str
-    model: str = "logistic"
-    metric: str = PAPER_LOSS
-    design: str = "grid"
-
-    def __str__(self) -> str:
-        return f"{self.dataset}-{self.model}-{self.metric}-{self.design}"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a run takes: its shape, what is stored of it, and the time that the rest needs."""
-
-    setting: Setting
-    points: int
-    sizes: int
-    samples: int
-    n_contributions: int
-    n_left: int
-    seconds: float
-
-    def words(self, n_jobs: int) -> str:
-        """Tell it in a line."""
-        minutes = self.seconds / 60 / max(1, n_jobs)
-        left = f"{self.n_left:,} contributions left, about {minutes:,.1f} minutes"
-        return (
-            f"{self.setting}: {self.points:,} points, {self.samples:,} samples each over "
-            f"{self.sizes:,} sizes; {left if self.n_left else 'complete'}"
-        )
-
-
-class Means(NamedTuple):
-    """Mean contributions ``(n_points, n_sizes)`` at sizes ``k``, and the variance of each mean."""
-
-    k: FloatArray
-    psi: FloatArray
-    variance: FloatArray
+_PAUSE: Final = 10  # times the usual gap between shards
+TEST: Final = 10_000  # rows that test an addition; the paper's code has 12,500 for IMDB
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +91,34 @@ class Bench:
         kept = self.to / "data"
         return self.once(("dataset", name), lambda: load(name, self.data, cache=kept))
 
-    def settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
-        """Yield the runs behind needs: ``grid``, ``losses``, ``models``, ``uniform``, ``beyond``.
+    def market(self, name: str) -> Market:
+        """Return a dataset with candidates to add, and many rows to test on, all from its pool."""
+        return self.once(("market", name), lambda: self._market(self.dataset(name)))
 
-        ``grid`` is logistic regression alone, ``losses`` adds the log loss, ``models`` the others.
+    def _market(self, data: Dataset) -> Market:
+        order = stream(0, 2).permutation(data.n_pool)
+        n, n_test = self.scale.candidates, min(TEST, data.n_pool // 2)
+        candidates, test, pool = np.split(order, [n, n + n_test])
+        rows = np.concatenate([np.sort(pool), np.sort(candidates)])
+        moved = replace(
+            data,
+            points_X=data.X[rows],
+            points_y=data.y[rows],
+            ids=data.ids[rows],
+            n_pool=len(pool),
+        )
+        return Market(moved, (data.X[test], data.y[test]))
+
+    def of(self, setting: Setting) -> Dataset:
+        """Return the dataset of a run, with candidates if these are what it values."""
+        is_market = setting.design == "candidates"
+        return self.market(setting.dataset).data if is_market else self.dataset(setting.dataset)
+
+    def settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
+        """Yield the runs behind needs.
+
+        ``grid`` is logistic regression alone, ``losses`` adds the log loss, ``models`` the others;
+        ``uniform``, ``beyond`` and ``candidates`` are further runs of logistic regression.
         """
         return (setting for setting in self._settings(needs) if self.has(setting))
 
@@ -152,9 +129,7 @@ class Bench:
 
     def n_stored(self, setting: Setting) -> int:
         """Count the contributions that are stored of a run."""
-        folder = self.folder(setting)
-        is_there = (folder / "manifest.json").exists()
-        return open_run(folder).progress().n_contributions if is_there else 0
+        return _stored(self.folder(setting))[1]
 
     def _settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
         for dataset in self.datasets:
@@ -166,6 +141,8 @@ class Bench:
                 yield from (Setting(dataset, name) for name in MODELS[1:])
             if "uniform" in needs:
                 yield Setting(dataset, design="uniform")
+            if "candidates" in needs:
+                yield Setting(dataset, design="candidates")
         lead = self.lead()
         if "beyond" in needs and lead is not None:
             yield Setting(lead, design="uniform")
@@ -177,20 +154,21 @@ class Bench:
 
     def asked(self, setting: Setting) -> dict[str, Any]:
         """Return how `collect` is asked for a run."""
-        scale, data = self.scale, self.dataset(setting.dataset)
+        scale, data = self.scale, self.of(setting)
         effort = scale.grid[setting.model]
-        common = {
+        common: dict[str, Any] = {
             "model": setting.model,
             "metric": setting.metric,
-            "points": self.points(setting),
+            "points": [] if setting.design == "candidates" else self.points(setting),
             "random_state": 0,
             "n_jobs": self.n_jobs,
         }
         if setting.design == "grid":
             samples = effort.samples * scale.n_sizes
             design = {"sizes": scale.sizes, "design": "grid", "n_sizes": scale.n_sizes}
-        elif setting.design == "uniform":
-            samples = scale.truth + max(scale.counts)
+        elif setting.design in ("uniform", "candidates"):
+            is_uniform = setting.design == "uniform"
+            samples = scale.truth + max(scale.counts) if is_uniform else scale.candidate_samples
             design = {"sizes": scale.sizes, "design": "uniform"}
         else:
             sizes = self.beyond(data)
@@ -205,30 +183,48 @@ class Bench:
 
     def points(self, setting: Setting) -> IntArray:
         """Return the points to value: random ones, among which those of other models are too."""
-        data = self.dataset(setting.dataset)
+        data = self.of(setting)
+        if setting.design == "candidates":
+            return data.n_pool + np.arange(data.n_candidates)
         n = min(self.scale.grid[setting.model].points, data.n_pool)
         return np.sort(stream(0, 1).permutation(data.n_pool)[:n])
 
     def folder(self, setting: Setting) -> Path:
-        """Return the folder of a run."""
-        return self.to / "runs" / self.scale.name / str(setting)
+        """Return the folder of a run; where what is stored must do, the best that any scale has."""
+        places = [self.to / "runs" / name / str(setting) for name in (self.scale.name, *SCALES)]
+        if not self.stored:
+            return places[0]
+        return self.once(("folder", setting), lambda: max(places, key=_stored))
+
+    def minutes(self, setting: Setting) -> float:
+        """Return how long a run was collected: from shard to shard, pauses left out."""
+        shards = (self.folder(setting) / "shards").iterdir()
+        gaps = np.diff(sorted(path.stat().st_mtime for path in shards))
+        if not len(gaps):
+            return float("nan")
+        worked = gaps[gaps <= _PAUSE * np.quantile(gaps, 0.75)]
+        return float(worked.mean() * (len(gaps) + 1) / 60)  # the first shard has no gap
 
     def cost(self, setting: Setting) -> Cost:
         """Tell what a run takes, timing a few training sets of it."""
-        asked, data = self.asked(setting), self.dataset(setting.dataset)
+        asked, data = self.asked(setting), self.of(setting)
         names = ("sizes", "design", "n_sizes")
         shape = {name: asked[name] for name in names if name in asked}
         wanted = Design.of(
             shape.pop("sizes"), name=shape.pop("design"), samples=asked["samples"], **shape
         )
         plan = make_plan(
-            wanted, n_pool=data.n_pool, points=asked["points"], seed=0, strata=np.asarray(data.y)
+            wanted,
+            n_pool=data.n_pool,
+            points=self.points(setting),
+            seed=0,
+            strata=np.asarray(data.y),
         )
         left = max(0, plan.n_contributions - self.n_stored(setting))
         each = self.seconds_each(setting) if left else 0.0
         return Cost(
             setting,
-            len(asked["points"]),
+            len(self.points(setting)),
             len(wanted.all_sizes()),
             asked["samples"],
             plan.n_contributions,
@@ -239,21 +235,24 @@ class Bench:
     def seconds_each(
         self, setting: Setting, engine: str = "auto", points: int | None = None
     ) -> float:
-        """Time a contribution at the smallest, a middle and the largest size, in one process."""
-        asked, data = self.asked(setting), self.dataset(setting.dataset)
+        """Time a contribution at the smallest, a middle and the largest size, in one process.
+
+        Processor time, which stays the same on a machine that others use too.
+        """
+        asked, data = self.asked(setting), self.of(setting)
         low, high = asked["sizes"][0], asked["sizes"][-1]
         chosen, _ = choose_engine(data, model=setting.model, metric=setting.metric, engine=engine)
         plan = make_plan(
             Design.of([low, round((low * high) ** 0.5), high], name="grid", samples=3),
             n_pool=data.n_pool,
-            points=asked["points"][:points],
+            points=self.points(setting)[:points],
             seed=1,
             strata=np.asarray(data.y),
         )
         chosen.run(plan[0])  # what is prepared once is not timed
-        start = perf_counter()
+        start = process_time()
         n = sum(len(chosen.run(plan[index]).delta) for index in range(3))
-        return (perf_counter() - start) / n
+        return (process_time() - start) / n
 
     def run(self, setting: Setting) -> Run:
         """Collect a run, or what is missing of it."""
@@ -261,7 +260,7 @@ class Bench:
             return open_run(self.folder(setting))
         self.say(lambda: self.cost(setting).words(self.n_jobs))
         return api.collect(
-            self.dataset(setting.dataset),
+            self.of(setting),
             to=self.folder(setting),
             progress=self.progress,
             **self.asked(setting),
@@ -286,13 +285,12 @@ class Bench:
     def means(self, setting: Setting) -> Means:
         """Return the mean contribution of every point at every size of a run."""
         table = self.contributions(setting)
-        k, place = np.unique(table.k, return_inverse=True)
-        where = table.point * len(k) + place
-        n = np.bincount(where, minlength=table.n_points * len(k))
-        sums = np.bincount(where, weights=table.delta, minlength=len(n))
-        mean = np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0)
-        squares = np.bincount(where, weights=(table.delta - mean[where]) ** 2, minlength=len(n))
-        pairs = n * (n - 1.0)
-        variance = np.divide(squares, pairs, out=np.full(len(n), np.nan), where=pairs > 0)
-        shape = (table.n_points, len(k))
-        return Means(k.astype(np.float64), mean.reshape(shape), variance.reshape(shape))
+        return self.once(("means", setting), lambda: Means.of(table))
+
+
+def _stored(folder: Path) -> tuple[bool, int]:
+    """Tell whether the run in a folder is complete, and how many contributions it holds."""
+    if not (folder / "manifest.json").exists():
+        return (False, 0)
+    done = open_run(folder).progress()
+    return (done.is_complete, done.n_contributions)

@@ -95,7 +95,9 @@ def _opening(bench: Bench, note: str) -> str:
     low, high = scale.sizes
     remark = f"\n{note}\n" if note else ""
     partial = (
-        "\nRuns were used as far as they had come; each table tells the samples that it rests on.\n"
+        "\nRuns were used as far as they had come, and where there was none of this scale one of a "
+        "smaller: **each table tells the points and samples that it rests on**, and the last "
+        "one lists all runs.\n"
         if bench.stored
         else ""
     )
@@ -157,5 +159,7 @@ def _cell(cell: Any) -> str:
     if cell is None or cell != cell:
         return ""
     if isinstance(cell, float):
-        return f"{cell:.3f}" if 1e-3 <= abs(cell) < 1000 else f"{cell:.3g}"
+        if abs(cell) >= 1000:
+            return f"{cell:,.0f}"
+        return f"{cell:.3f}" if abs(cell) >= 1e-3 or not cell else f"{cell:.1g}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from apiece._check import one_of
 from apiece.errors import PlanError
+from apiece.reproduce._addition import trainings
 from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import EXHIBITS, names
 from apiece.reproduce._page import write, write_page
@@ -20,7 +21,7 @@ from apiece.reproduce._sources import SOURCES, SYNTHETIC, at_hand
 if TYPE_CHECKING:
     import pandas as pd
 
-for _module in ("_evidence", "_accuracy", "_valuation", "_addition", "_speed"):
+for _module in ("_goodness", "_parameters", "_accuracy", "_valuation", "_speed"):
     import_module(f"apiece.reproduce.{_module}")  # each registers what it can make
 
 
@@ -110,7 +111,8 @@ def estimate(
     -------
     pandas.DataFrame
         One row a run: ``run``, ``points``, ``sizes``, ``samples`` (a point, over all sizes),
-        ``contributions``, ``left``, and ``minutes`` from timing a few training sets here.
+        ``contributions``, ``left``, and ``minutes`` of processor time, from timing a few training
+        sets here. Experiments of adding points follow, with their trainings for contributions.
     """
     import pandas as pd
 
@@ -131,7 +133,10 @@ def estimate(
             }
         )
     columns = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
-    return pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=columns)
+    if "addition" not in needs:
+        return table
+    return pd.concat([table, *(trainings(bench, name) for name in bench.datasets)])
 
 
 def _chosen(name: str) -> tuple[str, ...]:

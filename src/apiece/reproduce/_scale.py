@@ -18,12 +18,10 @@ class Effort:
 
 @dataclass(frozen=True)
 class Addition:
-    """Points added to training sets of two sizes: how many, chosen from how many, how often."""
+    """Points added to training sets of two sizes: how many, to which sizes, how often."""
 
     take: int
     at: tuple[int, int]
-    candidates: int = 1000
-    samples: int = 500
     repeats: int = 1000
 
 
@@ -45,6 +43,8 @@ class Scale:
         Contributions a point behind the values that count as true, beside those of the estimators.
     beyond, beyond_samples
         Sizes beyond the grid, and samples at each.
+    candidates, candidate_samples
+        Points to choose from for an addition, and contributions of each that tell their worth.
     additions
         The experiments of adding points.
     network
@@ -59,6 +59,8 @@ class Scale:
     truth: int = 10_000
     beyond: tuple[int, ...] = (2500, 5000, 10_000)
     beyond_samples: int = 1000
+    candidates: int = 1000
+    candidate_samples: int = 500
     additions: tuple[Addition, ...] = ()
     network: bool = True
 
@@ -82,10 +84,7 @@ SCALES: Final = {
             counts=(10, 20, 50, 100),
             truth=1000,
             beyond_samples=20,
-            additions=(
-                Addition(20, (100, 1000), 500, 100, 100),
-                Addition(50, (200, 2000), 500, 100, 100),
-            ),
+            additions=(Addition(20, (100, 1000), 100), Addition(50, (200, 2000), 100)),
         ),
         Scale(
             "smoke",
@@ -97,7 +96,9 @@ SCALES: Final = {
             beyond=(200, 300),
             beyond_samples=4,
             network=False,
-            additions=(Addition(5, (20, 100), 60, 12, 6), Addition(10, (30, 120), 60, 12, 6)),
+            candidates=60,
+            candidate_samples=24,
+            additions=(Addition(6, (20, 100), 6), Addition(10, (30, 120), 6)),
         ),
     )
 }

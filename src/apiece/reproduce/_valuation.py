@@ -7,7 +7,6 @@ all its other contributions, which stands for the truth.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, Final
 
 import pandas as pd
@@ -16,11 +15,13 @@ from apiece import api
 from apiece._files import write_whole
 from apiece.records import Contributions
 from apiece.reproduce import _paper
-from apiece.reproduce._accuracy import scores
-from apiece.reproduce._bench import Bench, Setting
+from apiece.reproduce._accuracy import has_network, scores
+from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
+from apiece.reproduce._runs import Setting
 
 _REPEATS: Final = 5
+_NETWORKS: Final = {10: 3, 20: 1, 50: 3, 100: 1}  # repeats by samples: each takes many seconds
 OURS: Final = "bayes"
 _COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 
@@ -28,7 +29,7 @@ _COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
     """Return the estimators of values by name, in the order of the tables.
 
-    The amortized one takes part where torch is installed, once for each of the paper's tables.
+    The amortized one takes part where torch is installed.
     """
     data, sizes = bench.dataset(dataset), bench.scale.sizes
 
@@ -41,7 +42,7 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
         "amortized": by_law(method="amortized", family="power", dataset=data, random_state=0),
         OURS: by_law(method="bayes", family="series"),
     }
-    if not bench.scale.network or find_spec("torch") is None:
+    if not has_network(bench):
         del methods["amortized"]
     return methods
 
@@ -68,12 +69,18 @@ def _valuations(bench: Bench, dataset: str, table: Contributions) -> pd.DataFram
             mine = table.task // samples == repeat
             truth = api.value(table.where(~mine), source="samples")["value"].to_numpy()
             for method, values in _methods(bench, dataset).items():
-                if method == "amortized" and (repeat or samples not in _paper.VALUATION):
-                    continue  # a network takes many seconds to train
+                if method == "amortized" and repeat >= _NETWORKS.get(samples, 0):
+                    continue
                 told = values(table.where(mine))["value"].to_numpy()
                 where = {"method": method, "samples": samples, "repeat": repeat}
                 rows.append(where | scores(told, truth))
     return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _behind(bench: Bench, setting: Setting) -> dict[str, int]:
+    """Return how many points a run values, and the contributions of each."""
+    table = bench.contributions(setting)
+    return {"points": table.n_points, "true from": round(len(table) / table.n_points)}
 
 
 def _at(bench: Bench, samples: int) -> Shown:
@@ -88,6 +95,7 @@ def _at(bench: Bench, samples: int) -> Shown:
             rows.append(
                 {
                     "data": bench.title(setting.dataset),
+                    **_behind(bench, setting),
                     "method": method,
                     "measured": part["Pearson"].mean(),
                     "± over repeats": part["Pearson"].std(),
@@ -95,11 +103,22 @@ def _at(bench: Bench, samples: int) -> Shown:
                     "paper": known.get(setting.dataset),
                 }
             )
-    names = ["data", "method", "measured", "± over repeats", "Spearman", "paper"]
+    names = [
+        "data",
+        "points",
+        "true from",
+        "method",
+        "measured",
+        "± over repeats",
+        "Spearman",
+        "paper",
+    ]
     return Shown(
         pd.DataFrame(rows, columns=names),
-        note="True values are the means of all other contributions of the run. *bayes* is apiece's "
-        "own estimator, with the series family; it is not in the paper.",
+        note="True values are the means of all other contributions of the run, *true from* so many "
+        "a point. *bayes* is apiece's own estimator, with the series family; it is not in the "
+        "paper. *amortized* is trained on these points alone, in the paper on the whole training "
+        "set, which is 25 times as many on IMDB.",
     )
 
 
@@ -134,7 +153,8 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
         for row, name in enumerate(found):
             table = valuations(bench, name)
             mean = table.groupby(["method", "samples"], sort=False).mean().reset_index()
-            parts.append(mean.drop(columns="repeat").assign(data=bench.title(name)))
+            behind = _behind(bench, Setting(name, design="uniform"))
+            parts.append(mean.drop(columns="repeat").assign(data=bench.title(name), **behind))
             for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
                 for method, part in mean.groupby("method", sort=False):
                     ax.plot(part["samples"], part[measure], "o-", label=str(method))
@@ -144,8 +164,8 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
                 ax.legend()
     if not parts:
         return Shown.nothing()
-    table = pd.concat(parts)
-    return Shown(table[["data", *(name for name in table if name != "data")]], figure)
+    first = ["data", "points", "true from", "method", "samples"]
+    return Shown(pd.concat(parts)[[*first, "R²", "Pearson", "Spearman"]], figure)
 
 
 def _register(number: int, title: str, *names: str) -> None:
