@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -77,6 +78,59 @@ def test_a_second_call_collects_nothing_and_says_the_same(made):
     reproduce("table3", scale="smoke", to=made, models=["logistic"], progress=False)
     assert {p: p.stat().st_mtime_ns for p in (made / "runs").rglob("*.parquet")} == shards
     pd.testing.assert_frame_equal(pd.read_csv(made / "smoke" / "table3.csv"), before)
+
+
+def test_additions_stand_beside_the_accuracy_before_them(made):
+    table = pd.read_csv(made / "smoke" / "table5.csv")
+    assert table["method"].tolist() == [
+        *("scaling 20", "scaling 100", "bayes 20", "bayes 100"),
+        *("shapley", "random", "preceding"),
+    ]
+    assert (table["repeats"] == SCALES["smoke"].additions[0].repeats).all()
+    before = table.set_index("method").loc["preceding", "measured"]
+    assert 60 < before < 100
+    assert table["measured"].iloc[:-1].abs().max() < 100 - before
+
+
+def test_every_run_tells_the_time_it_took(made):
+    table = pd.read_csv(made / "smoke" / "speed.csv")
+    runs = [p.parent for p in (made / "runs" / "smoke").glob("*/manifest.json")]
+    assert len(table) == len(runs)
+    assert table["contributions"].sum() == sum(
+        apiece.open(run).progress().n_contributions for run in runs
+    )
+    several = table["minutes"].dropna()  # a run of a single shard does not tell
+    assert (several > 0).all()
+    assert_allclose(table["times faster"], table["ms refitted"] / table["ms each"])
+    refitted = table["contributions"] * table["ms refitted"] / 3.6e6
+    assert_allclose(table["hours refitted"], refitted)
+
+
+def test_pauses_do_not_count_as_work(tmp_path):
+    bench = Bench(tmp_path, tmp_path, SCALES["smoke"], ("synthetic",))
+    folder = bench.folder(Setting("synthetic")) / "shards"
+    folder.mkdir(parents=True)
+    for place, moment in enumerate([0, 60, 120, 180, 9000, 9060]):
+        (folder / str(place)).touch()
+        os.utime(folder / str(place), (moment, moment))
+    assert bench.minutes(Setting("synthetic")) == pytest.approx(6)  # six shards, a minute each
+
+
+def test_a_smaller_scale_serves_where_nothing_else_is_stored(made):
+    asked = {"datasets": ["synthetic"], "to": made, "stored": True, "progress": False}
+    page = reproduce("table1", scale="laptop", **asked)
+    found = pd.read_csv(made / "laptop" / "table1.csv")
+    pd.testing.assert_frame_equal(found, pd.read_csv(made / "smoke" / "table1.csv"))
+    assert "one of a smaller" in page.read_text()
+
+
+def test_an_estimate_counts_the_additions(tmp_path):
+    table = estimate("table7", scale="smoke", to=tmp_path).set_index("run")
+    candidates = table.loc["synthetic-logistic-softmax_of_proba-candidates"]
+    assert candidates["left"] == candidates["points"] * candidates["samples"] == 60 * 24
+    trained = table.loc["synthetic-logistic-addition-10"]
+    assert trained["left"] == 6 * 2 * 7  # repeats, sizes, and models for each
+    assert trained["minutes"] > 0
 
 
 def test_values_from_more_samples_are_nearer_to_the_truth(made):

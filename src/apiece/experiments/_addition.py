@@ -32,6 +32,7 @@ def addition(
     at: Sequence[int] = (100, 1000),
     repeats: int = 200,
     quotas: Mapping[Any, int] | str | None = None,
+    also: Sequence[str] = (),
     redundancy: bool = True,
     random_state: RandomState = 0,
     progress: bool | None = None,
@@ -53,6 +54,8 @@ def addition(
     quotas
         ``balanced`` for equally many points of each class in every selection, or how many of each,
         as in `apiece.select`; by default the best, of whatever class.
+    also
+        Further methods to fit laws by; what they select is named after them, ``bayes <size>``.
     redundancy
         Whether ``aware`` takes part, whose picks are valued together.
     random_state
@@ -87,7 +90,12 @@ def addition(
         is_known=laws.has_law,
     )
     values = api.value(market.run, source="samples")["value"]
-    fixed = {f"scaling {size}": rules.pick(laws.mean(float(size))) for size in sizes}
+    named = {"scaling": laws} | {name: api.fit(market.run, method=name) for name in also}
+    fixed = {
+        f"{name} {size}": rules.pick(each.mean(float(size)))
+        for name, each in named.items()
+        for size in sizes
+    }
     fixed["shapley"] = rules.pick(values.to_numpy())
     rows: list[dict[str, Any]] = []
     with reporter(progress) as hears:

@@ -23,13 +23,12 @@ from apiece.reproduce._exhibit import Shown, exhibit
 from apiece.reproduce._runs import PAPER_LOSS, Setting
 from apiece.reproduce._scale import SCALES, Addition
 
-METHODS: Final = ("likelihood", "bayes")  # the paper's estimator, and apiece's own
-_TRAININGS: Final = 5  # of a repeat at a size: before, and with four selections
+_TRAININGS: Final = 7  # of a repeat at a size: before, and with six selections
 
 
-def outcomes(bench: Bench, dataset: str, asked: Addition, method: str) -> pd.DataFrame | None:
+def outcomes(bench: Bench, dataset: str, asked: Addition) -> pd.DataFrame | None:
     """Return every repeat of an experiment, from its file if it was done before."""
-    path = _file(bench, dataset, asked, method)
+    path = _file(bench, dataset, asked)
     if not path.is_file():
         setting = Setting(dataset, design="candidates")
         if bench.stored or not bench.has(setting):
@@ -46,7 +45,8 @@ def outcomes(bench: Bench, dataset: str, asked: Addition, method: str) -> pd.Dat
             progress=bench.progress,
             run=bench.run(setting),
             test=market.test,
-            method=method,
+            method="likelihood",  # the paper's
+            also=["bayes"],
             metric=PAPER_LOSS,
         )
         make_folder(path.parent)
@@ -60,10 +60,9 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
     trial = Trial.of(market.data, model="logistic", metric=PAPER_LOSS, seed=0, test=market.test)
     rows = []
     for asked in bench.scale.additions:
-        names = [str(_file(bench, dataset, asked, method)) for method in METHODS]
-        left = sum(not Path(name).is_file() for name in names)
+        is_left = not _file(bench, dataset, asked).is_file()
         start = process_time()
-        for size in asked.at if left else ():
+        for size in asked.at if is_left else ():
             trial.score(np.arange(size))
         each = _TRAININGS * asked.repeats  # at each size
         rows.append(
@@ -72,17 +71,17 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
                 "points": bench.scale.candidates,
                 "sizes": len(asked.at),
                 "samples": asked.repeats,
-                "contributions": len(names) * each * len(asked.at),
-                "left": left * each * len(asked.at),
-                "minutes": left * each * (process_time() - start) / 60,
+                "contributions": each * len(asked.at),
+                "left": is_left * each * len(asked.at),
+                "minutes": each * (process_time() - start) / 60 if is_left else 0.0,
             }
         )
     return pd.DataFrame(rows)
 
 
-def _file(bench: Bench, dataset: str, asked: Addition, method: str) -> Path:
+def _file(bench: Bench, dataset: str, asked: Addition) -> Path:
     """Return where an experiment is kept; where what is stored must do, of whichever scale."""
-    name = f"{dataset}-logistic-addition-{asked.take}-{method}.csv"
+    name = f"{dataset}-logistic-balanced-{asked.take}.csv"
     scales = (bench.scale.name, *SCALES) if bench.stored else (bench.scale.name,)
     places = [bench.to / "runs" / scale / name for scale in scales]
     return next((place for place in places if place.is_file()), places[0])
@@ -116,27 +115,21 @@ def _added(bench: Bench, which: int, end: int) -> Shown:
         f"{bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}, join training sets of "
         f"{asked.at[end]:,} points, new ones in each repeat. *scaling* rests on the likelihood "
         "estimator, as in the paper, *bayes* on apiece's own; *preceding* is the accuracy before "
-        f"anything is added. Accuracy is that on {TEST:,} rows, or half of the pool where it is "
-        "smaller, that had no other part.",
+        f"anything is added. Candidates are scored on 5,000 rows, and accuracy is that on {TEST:,} "
+        "others (fewer where the data are few).",
     )
 
 
 def _rises(bench: Bench, dataset: str, asked: Addition, size: int) -> dict[str, pd.Series]:
     """Return the rise of accuracy in percent, repeat by repeat, of every method at a size."""
-    rises: dict[str, pd.Series] = {}
-    for estimator in METHODS:
-        samples = outcomes(bench, dataset, asked, estimator)
-        if samples is None:
-            continue
-        here = samples[samples["at"] == size]
-        for method, part in here.groupby("method", sort=False):
-            ours = str(method).replace("scaling", "bayes") if estimator == "bayes" else str(method)
-            rises.setdefault(ours, 100 * part["accuracy"])
-        rises["preceding"] = 100 * here.groupby("repeat")["before"].first()
-    last = ("shapley", "random", "preceding")
-    return dict(
-        sorted(rises.items(), key=lambda item: last.index(item[0]) if item[0] in last else -1)
-    )
+    samples = outcomes(bench, dataset, asked)
+    if samples is None:
+        return {}
+    here = samples[samples["at"] == size]
+    rises = {
+        str(method): 100 * part["accuracy"] for method, part in here.groupby("method", sort=False)
+    }
+    return rises | {"preceding": 100 * here.groupby("repeat")["before"].first()}
 
 
 def _register(number: int, which: int, end: int) -> None:

@@ -84,9 +84,11 @@ def _needed(library: str, what: str) -> Any:
 
     try:
         return import_module(library)
-    except ImportError as error:
+    except (ImportError, OSError, RuntimeError) as error:  # the last if its torch is another one
         prepared = {"images": "cifar10.npz", "texts": "imdb.npz"}[what]
+        is_missing = isinstance(error, ModuleNotFoundError)
+        state = "is not installed" if is_missing else f"cannot be loaded ({error})"
         raise MissingExtraError(
-            f"Embedding {what} needs {library}, which is not installed. Install it, or put a "
-            f"prepared {prepared} with X and y into the folder of data."
+            f"Embedding {what} needs {library}, which {state}. Install it, or put a prepared "
+            f"{prepared} with X and y into the folder of data."
         ) from error

@@ -84,7 +84,7 @@ SCALES: Final = {
             counts=(10, 20, 50, 100),
             truth=1000,
             beyond_samples=20,
-            additions=(Addition(20, (100, 1000), 100), Addition(50, (200, 2000), 100)),
+            additions=(Addition(20, (100, 1000), 200), Addition(50, (200, 2000), 200)),
         ),
         Scale(
             "smoke",

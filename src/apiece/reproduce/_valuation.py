@@ -54,7 +54,7 @@ def valuations(bench: Bench, dataset: str) -> pd.DataFrame:
     """
     setting = Setting(dataset, design="uniform")
     table = bench.contributions(setting)
-    path = bench.folder(setting).with_name(f"{dataset}-valuations-{len(table)}.csv")
+    path = bench.folder(setting).with_name(f"{dataset}-values-{len(table)}.csv")
     if not path.is_file():
         found = _valuations(bench, dataset, table)
         write_whole(path, found.to_csv(index=False).encode())

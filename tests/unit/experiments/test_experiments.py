@@ -60,7 +60,8 @@ def test_an_addition_can_use_a_run_and_test_rows_of_its_own(data):
     test = (data.X[:40], data.y[:40])
     run = api.collect(moved, points=[], sizes=(20, 60), samples=20, random_state=0)
     settings = {"take": 4, "at": (20, 60), "repeats": 3, "redundancy": False, **QUICK}
-    found = addition(moved, run=run, test=test, **settings)
+    found = addition(moved, run=run, test=test, also=["likelihood"], **settings)
+    assert {"likelihood 20", "likelihood 60"} < set(found.samples["method"])
     trial = Trial.of(moved, model="logistic", metric=None, seed=0, test=test)
     assert trial.dataset.n_validation == data.n_validation
     before = found.samples.groupby(["at", "repeat"])["before"]

@@ -234,6 +234,51 @@ def test_texts_are_embedded_by_the_mean_over_their_words_and_kept(tmp_path, monk
     assert_array_equal(again.X, dataset.X)
 
 
+def plain_images(*colours):
+    """Images of one colour each, 8 pixels wide."""
+    return np.stack([np.full((8, 8, 3), colour, dtype=np.uint8) for colour in colours])
+
+
+def test_images_are_embedded_by_what_comes_before_the_last_layer(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    images = plain_images((255, 0, 0), (0, 128, 255))
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(3, 1)
+
+        def forward(self, x):
+            assert x.shape[1:] == (3, 160, 160)
+            return self.fc(x.mean((2, 3)))
+
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(MissingExtraError, match=r"needs torchvision.*prepared cifar10\.npz"):
+        _embed.embed_images(images, tmp_path)
+    library = SimpleNamespace(models=SimpleNamespace(resnet50=Network))
+    monkeypatch.setitem(sys.modules, "torchvision", library)
+    with pytest.raises(DataError, match=r"no weights of ResNet-50"):
+        _embed.embed_images(images, tmp_path)
+    torch.save(Network().state_dict(), tmp_path / "resnet50-some.pth")
+    found = _embed.embed_images(images, tmp_path)
+    # Channels in the order red, green, blue, normalised as ImageNet's.
+    right = (images[:, 0, 0] / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    assert_allclose(found, right, rtol=1e-5)
+
+
+def test_a_resnet_of_random_weights_embeds_tiny_images(tmp_path):
+    torch, vision = pytest.importorskip("torch"), pytest.importorskip("torchvision")
+    torch.manual_seed(0)
+    network = vision.models.resnet50()
+    torch.save(network.state_dict(), tmp_path / "resnet50-random.pth")
+    images = plain_images((255, 0, 0), (0, 128, 255), (255, 0, 0))
+    found = _embed.embed_images(images, tmp_path)
+    assert found.shape == (3, 2048)
+    assert (found >= 0).all()  # averages of what comes out of a rectifier
+    assert_allclose(found[0], found[2], rtol=1e-5)
+    assert np.abs(found[0] - found[1]).max() > 1e-6
+
+
 def test_every_source_says_what_to_download():
     for source in SOURCES.values():
         assert "UCI" in source.where or "Download" in source.where
