@@ -124,6 +124,24 @@ def test_a_smaller_scale_serves_where_nothing_else_is_stored(made):
     assert "one of a smaller" in page.read_text()
 
 
+def test_runs_of_different_scales_meet_in_the_points_they_share(tmp_path):
+    smoke = SCALES["smoke"]
+    few = replace(smoke, name="laptop", grid={"logistic": Effort(8, 12)})
+    Bench(tmp_path, tmp_path, few, ("synthetic",)).run(Setting("synthetic", design="uniform"))
+    bench = Bench(tmp_path, tmp_path, smoke, ("synthetic",))
+    bench.run(Setting("synthetic"))
+    reproduce("figure14", scale="smoke", to=tmp_path, stored=True, progress=False)
+    assert "for 8 points" in (tmp_path / "smoke" / "figure14.md").read_text()
+    found = pd.read_csv(tmp_path / "smoke" / "figure14.csv")
+    run = apiece.open(tmp_path / "runs" / "laptop" / "synthetic-logistic-softmax_of_proba-uniform")
+    table = run.contributions()
+    laws = apiece.fit(table.where(table.task < 50), method="likelihood", family="power")
+    grid = bench.contributions(Setting("synthetic")).table()
+    psi = grid[grid["k"] == 120].groupby("point")["delta"].mean()[laws.ids]
+    right = np.corrcoef(laws.mean(120.0), psi)[0, 1]
+    assert_allclose(found.set_index("k").loc[120, "Pearson"], right)
+
+
 def test_an_estimate_counts_the_additions(tmp_path):
     table = estimate("table7", scale="smoke", to=tmp_path).set_index("run")
     candidates = table.loc["synthetic-logistic-softmax_of_proba-candidates"]

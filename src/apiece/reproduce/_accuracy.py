@@ -6,6 +6,7 @@ contributions on the grid and beyond it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from typing import Any, Final
@@ -53,6 +54,20 @@ def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
     }
 
 
+def against(
+    bench: Bench, setting: Setting, laws: Laws
+) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield every size of a run, what laws foretell there, and what was measured.
+
+    Of the points that both have, since the runs may be of different scales.
+    """
+    means = bench.means(setting)
+    row = pd.Index(laws.ids).get_indexer(pd.Index(bench.contributions(setting).ids))
+    both = row >= 0
+    for column, k in enumerate(means.k):
+        yield int(k), laws.mean(k)[row[both]], means.psi[both, column]
+
+
 def by_size(bench: Bench) -> pd.DataFrame:
     """Score the estimators with several numbers of samples at all sizes, also beyond the grid."""
     lead = bench.lead("grid", "uniform")
@@ -64,19 +79,16 @@ def by_size(bench: Bench) -> pd.DataFrame:
 def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
     title = bench.title(lead)
     runs = [Setting(lead), Setting(lead, design="beyond")]
-    truths = [bench.means(setting) for setting in runs if bench.has(setting)]
     rows = []
     for method in METHODS:
         for samples in bench.scale.counts:
             if method == "amortized" and (samples > _MOST or not has_network(bench)):
                 continue
             laws = fitted(bench, method, samples, lead)
-            for truth in truths:
-                for column, k in enumerate(truth.k):
-                    found = scores(laws.mean(k), truth.psi[:, column])
-                    where = {"data": title, "points": laws.n_points, "method": method}
-                    where |= {"samples": samples, "k": int(k)}
-                    rows.append(where | found)
+            for setting in filter(bench.has, runs):
+                for k, told, psi in against(bench, setting, laws):
+                    where = {"data": title, "method": method, "samples": samples, "k": k}
+                    rows.append(where | scores(told, psi))
     return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
 
 
@@ -129,15 +141,17 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
 
 def _judged(bench: Bench) -> str:
     """Tell what counts as true: means of how many samples at each size."""
+    lead = bench.lead("grid", "uniform") or ""
+    fitted_to = bench.contributions(Setting(lead, design="uniform")).ids
     told = []
-    for design in ("grid", "beyond"):
-        lead = bench.lead("grid", "uniform")
-        if lead is not None and bench.has(Setting(lead, design=design)):
-            table = bench.contributions(Setting(lead, design=design))
-            k = np.unique(table.k)
-            each = len(table) / table.n_points / len(k)
-            told.append(f"from {k[0]:,.0f} to {k[-1]:,.0f} means of {each:,.0f} samples a size")
-    return f"What is predicted: {', '.join(told)}."
+    for setting in filter(bench.has, (Setting(lead), Setting(lead, design="beyond"))):
+        table = bench.contributions(setting)
+        k, n = np.unique(table.k), len(np.intersect1d(table.ids, fitted_to))
+        each = len(table) / table.n_points / len(k)
+        told.append(
+            f"from {k[0]:,} to {k[-1]:,} means of {each:,.0f} samples a size for {n:,} points"
+        )
+    return f"What is predicted: {'; '.join(told)}."
 
 
 @exhibit(
@@ -151,7 +165,7 @@ def figure7(bench: Bench) -> Shown:
     table = by_size(bench)
     if table.empty:
         return Shown.nothing()
-    names = ["data", "points", "method", "samples"]
+    names = ["data", "method", "samples"]
     return Shown(
         table.pivot(index=names, columns="k", values="Pearson").reset_index(),
         _curves(bench, table, ("Pearson",)),
@@ -170,20 +184,18 @@ def figure14(bench: Bench) -> Shown:
     lead, samples = bench.lead("grid", "uniform"), max(bench.scale.counts)
     if lead is None:
         return Shown.nothing()
-    truth = bench.means(Setting(lead))
-    laws = fitted(bench, "likelihood", samples, lead)
-    chosen = np.unique(np.linspace(0, len(truth.k) - 1, 4).round().astype(int))
+    sizes = list(against(bench, Setting(lead), fitted(bench, "likelihood", samples, lead)))
+    chosen = np.unique(np.linspace(0, len(sizes) - 1, 4).round().astype(int))
     rows = []
     with panels(len(chosen), columns=4) as (figure, axes):
         for column, ax in zip(chosen, axes, strict=True):
-            k, psi = truth.k[column], truth.psi[:, column]
-            told = pd.DataFrame({"value": laws.mean(k)}, index=laws.ids)
-            seen = pd.DataFrame({"value": psi}, index=laws.ids)
-            plot_agreement(told, seen, names=("predicted", "measured"), ax=ax)
-            ax.set_title(f"k = {k:,.0f}")
+            k, told, psi = sizes[column]
+            frames = [pd.DataFrame({"value": each}) for each in (told, psi)]
+            plot_agreement(*frames, names=("predicted", "measured"), ax=ax)
+            ax.set_title(f"k = {k:,}")
             ax.locator_params(axis="x", nbins=4)
-            where = {"data": bench.title(lead), "points": laws.n_points, "samples": samples}
-            rows.append(where | {"k": int(k)} | scores(laws.mean(k), psi))
+            where = {"data": bench.title(lead), "samples": samples, "k": k}
+            rows.append(where | scores(told, psi))
     return Shown(pd.DataFrame(rows), figure, _judged(bench))
 
 
@@ -200,7 +212,7 @@ def figure15(bench: Bench) -> Shown:
         return Shown.nothing()
     measures = ["R²", "Pearson", "Spearman"]
     where = np.where(table["k"] <= bench.scale.sizes[1], "fitted", "beyond")
-    names = ["data", "points", "method", "samples", "sizes"]
+    names = ["data", "method", "samples", "sizes"]
     means = table.assign(sizes=where).groupby(names, sort=False)[measures].mean()
     figure = _curves(bench, table, ("R²", "Pearson", "Spearman"))
     return Shown(means.reset_index(), figure, _judged(bench))
@@ -228,5 +240,5 @@ def figure16(bench: Bench) -> Shown:
             ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
             if len(part):
                 ax.legend(fontsize="x-small")
-    wide = table.pivot(index=["data", "points", "k"], columns="samples", values="R²")
+    wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
     return Shown(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))

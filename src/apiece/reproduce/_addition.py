@@ -63,7 +63,7 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
         is_left = not _file(bench, dataset, asked).is_file()
         start = process_time()
         for size in asked.at if is_left else ():
-            trial.score(np.arange(size))
+            trial.score(trial.draws(size, 1)[0].subset)
         each = _TRAININGS * asked.repeats  # at each size
         rows.append(
             {
