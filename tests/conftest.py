@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from apiece import Dataset
 
+collect_ignore = ["fuzz.py"]  # it needs a package that the tests do not
+
 # Times say nothing on a busy machine; where a failure stops others, examples stay the same.
 settings.register_profile("apiece", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("apiece")
