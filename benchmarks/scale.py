@@ -204,7 +204,7 @@ def workers(options: argparse.Namespace) -> None:
     data = make_data(options.points)
     few = np.arange(0, options.points, options.points // 50)
     cases = {
-        "refit": {"engine": "refit", "points": few, "samples": 80, "share": 25},
+        "refit": {"engine": "refit", "points": few, "samples": 200, "share": 25},
         "logistic": {"engine": "logistic", "samples": 22},
     }
 
