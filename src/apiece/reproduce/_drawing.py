@@ -50,7 +50,11 @@ def quartiles(values: FloatArray) -> dict[str, float]:
 def histogram(ax: Any, values: FloatArray, name: str) -> None:
     """Draw how values spread over points; the outer hundredths join the outer bars."""
     known = values[np.isfinite(values)]
-    low, high = np.quantile(known, [0.01, 0.99]) if len(known) else (0.0, 1.0)
+    if not len(known):
+        ax.text(0.5, 0.5, "no point's line\nis above the noise", ha="center", va="center")
+        ax.set(xticks=[], yticks=[])
+        return
+    low, high = np.quantile(known, [0.01, 0.99])
     ax.hist(np.clip(known, low, high), bins=30, edgecolor="white", linewidth=0.3)
     ax.set(xlabel=name, ylabel="points")
 
