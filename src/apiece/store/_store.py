@@ -154,18 +154,22 @@ class FolderStore(_Described):
             If the folder holds another run or something else, or cannot be written.
         """
         place = place_of(where)
-        if not place.has("manifest.json"):
-            if any(not _is_ours(name) for name in place.names()):
-                raise StoreError(
-                    f"{place} holds files that are not a run: expected a new or empty folder. "
-                    "Point `to` (--to) at another folder."
-                )
-            table = _encode_points(points)
-            place.write("points.parquet", table)
+        names = place.names()  # listed first: what another collector adds follows its manifest
+        is_new = not place.has("manifest.json")
+        if is_new and any(not _is_ours(name) for name in names):
+            raise StoreError(
+                f"{place} holds files that are not a run: expected a new or empty folder. "
+                "Point `to` (--to) at another folder."
+            )
+        is_whole = not is_new and place.has("points.parquet")
+        table = None if is_whole else _encode_points(points)
+        if is_new and table is not None:
             signed = {**manifest, "files": {"points.parquet": _digest(table)}}
             place.write("manifest.json", encode_manifest(signed), replace=False)
         store = cls(where)
-        store.extend(manifest)
+        store.extend(manifest)  # refuses another run, before anything of it is touched
+        if table is not None:
+            place.write("points.parquet", table)
         place.sweep()
         return store
 
@@ -182,7 +186,8 @@ class FolderStore(_Described):
         except Exception as error:  # whatever the reader of a broken file raises
             raise StoreError(
                 f"{self.place}/points.parquet cannot be read ({error}): expected the table of "
-                "points that collect wrote. Restore it from a copy, or collect into a new folder."
+                "points that collect wrote. Remove it and collect again with the same settings: "
+                "it is written anew, and nothing else is computed again."
             ) from error
 
     def extend(self, manifest: Manifest) -> None:

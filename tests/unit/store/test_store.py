@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from apiece.errors import StoreError
 from apiece.store import FolderStore, Run, make_shard, open_run
+from apiece.store._places import Disk
 
 MANIFEST = {
     "schema_version": 1,
@@ -251,3 +253,43 @@ def test_where_the_data_came_from_may_be_removed_from_a_manifest(tmp_path):
     manifest["dataset"]["source"] = None
     file.write_text(json.dumps(manifest))
     assert open_run(tmp_path / "run").manifest["dataset"]["source"] is None
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize("moment", range(6))
+def test_a_rival_at_any_moment_of_the_start_finds_or_is_the_run(
+    tmp_path, monkeypatch, moment, is_same
+):
+    rival = MANIFEST if is_same else {**MANIFEST, "seed": 5}
+    rivals_points = POINTS if is_same else POINTS.assign(label=[1, 0, 1, 0])
+    calls = iter(range(1_000))
+
+    def refused():
+        return nullcontext() if is_same else suppress(StoreError)
+
+    def interrupted(method):
+        def wrapper(*args, **kwargs):
+            if next(calls) == moment:
+                with refused():
+                    FolderStore.create(tmp_path / "run", rival, rivals_points).write(a_shard(0))
+            return method(*args, **kwargs)
+
+        return wrapper
+
+    for name in ("names", "has", "read", "write", "sweep"):
+        monkeypatch.setattr(Disk, name, interrupted(getattr(Disk, name)))
+    with refused():
+        FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    assert next(calls) > moment
+    run = open_run(tmp_path / "run")  # whoever's it is, it is whole
+    winner = POINTS if run.manifest["seed"] == MANIFEST["seed"] else rivals_points
+    assert run.points["label"].tolist() == winner["label"].tolist()
+
+
+def test_a_table_of_points_that_is_gone_is_written_again(tmp_path):
+    store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    (tmp_path / "run" / "points.parquet").unlink()
+    with pytest.raises(StoreError, match="collect again with the same settings"):
+        _ = store.points
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    assert open_run(tmp_path / "run").ids.tolist() == ["a", "c", "d"]
