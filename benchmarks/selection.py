@@ -1,7 +1,8 @@
 """Point addition: which selection of candidates helps most, at two sizes.
 
-Laws of the candidates are fitted once; then every selection joins the same random training sets,
-and the gain is measured on test rows that had no part in it. Needs the folder of datasets
+The data are split anew several times into a pool, candidates, validation and test rows. In each
+split laws of the candidates are fitted once; then every selection joins the same random training
+sets of the pool, and the gain is measured on the test rows. Needs the folder of datasets
 (`--data`), each an npz with `X` and `y`. Runs and gains are kept in `--to`, so that a benchmark
 that was interrupted goes on where it was; `--minutes` ends it early.
 
@@ -28,11 +29,11 @@ N_POOL, N_TEST = 6000, 8000
 DEADLINE = float("inf")
 
 
-def load(path: Path, options):
+def load(path: Path, split: int, options):
     """Return a standardised dataset with candidates, and test rows beside it."""
     with np.load(path) as file:
         X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
-    order = np.random.default_rng(options.seed).permutation(len(X))
+    order = np.random.default_rng(split).permutation(len(X))
     cuts = np.cumsum([N_POOL, options.candidates, options.validation, N_TEST])
     pool, candidates, validation, test = np.split(order[: cuts[-1]], cuts[:-1])
     X = (X - X[pool].mean(axis=0)) / np.where(X[pool].std(axis=0) > 0, X[pool].std(axis=0), 1.0)
@@ -71,63 +72,50 @@ def stop_if_late() -> None:
         sys.exit("# time is up; repeat the command to go on")
 
 
-def score(dataset, test, rows):
-    """Return the log likelihood of every test row under a model trained on rows."""
+def score(dataset, test, rows) -> float:
+    """Return the mean log likelihood of the test rows under a model trained on rows."""
     X_test, y_test = test
     model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
     margin = model.fit(dataset.points_X[rows], dataset.points_y[rows]).decision_function(X_test)
-    return -np.logaddexp(0.0, np.where(y_test == 1, -margin, margin))
+    return -np.logaddexp(0.0, np.where(y_test == 1, -margin, margin)).mean()
 
 
 def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int) -> None:
-    """Add every selection to training sets that the file lacks, and keep the gains.
-
-    The file holds ``sets``, the mean log likelihood of the test rows by training set and selection,
-    and ``rows``, the sum over training sets by selection and test row.
-    """
+    """Add every selection to random training sets, and keep the log likelihood of the test rows."""
+    if file.exists():
+        return
+    stop_if_late()
+    candidates = np.arange(dataset.n_pool, dataset.n_points)
     plan = make_plan(
         Design.of([at], name="grid", samples=repeats),
         n_pool=dataset.n_pool,
-        points=np.arange(dataset.n_pool, dataset.n_points),
+        points=candidates,
         seed=99,
         strata=dataset.y,
     )
     picks = {word: dataset.positions(ids) for word, ids in chosen.items()}
-    names = [*picks, "random"]
-    sets, rows = np.empty((0, len(names))), np.zeros((len(names), len(test[1])))
-    if file.exists():
-        with np.load(file) as known:
-            sets, rows = known["sets"], known["rows"]
-    while len(sets) < repeats:
-        stop_if_late()
-        for _ in range(20):
-            subset, rng = plan[len(sets)].subset, np.random.default_rng((99, len(sets)))
-            picks["random"] = rng.choice(np.arange(dataset.n_pool, dataset.n_points), take, False)
-            told = [score(dataset, test, np.append(subset, picks[word])) for word in names]
-            rows += np.stack(told)
-            sets = np.vstack([sets, np.mean(told, axis=1)])
-        np.savez(file, sets=sets, rows=rows, names=names)
+    rows = []
+    for index in range(repeats):
+        picks["random"] = np.random.default_rng((99, index)).choice(candidates, take, False)
+        sets = {word: np.append(plan[index].subset, more) for word, more in picks.items()}
+        rows.append({word: score(dataset, test, rows) for word, rows in sets.items()})
+    pd.DataFrame(rows).to_csv(file, index=False)
 
 
-def show(name: str, take: int, at: int, sizes, file: Path) -> None:
-    """Print gains over random candidates, and over picks together at this size, in thousandths."""
-    with np.load(file) as known:
-        sets, names = 1000 * known["sets"], known["names"].tolist()
-        rows = 1000 * known["rows"] / len(sets)
+def show(name: str, take: int, at: int, sizes, files: list[Path]) -> None:
+    """Print gains over random candidates, and over picks together at this size, in thousandths.
+
+    Errors are those of the mean over splits, which differ in all their rows.
+    """
+    files = [file for file in files if file.exists()]
+    splits = pd.DataFrame([1000 * pd.read_csv(file).mean() for file in files])
     other = sizes[0] + sizes[1] - at
     ways = [f"together {at}", f"together {other}", f"alone {at}", f"alone {other}"]
     ways += ["Shapley by samples"]
-
-    def gap(word: str, base: str) -> str:
-        """Write a difference, whose error has two parts: from training sets and test rows."""
-        one, two = names.index(word), names.index(base)
-        by_set, by_row = sets[:, one] - sets[:, two], rows[one] - rows[two]
-        error = np.hypot(by_set.std(ddof=1) / len(sets) ** 0.5, by_row.std() / len(by_row) ** 0.5)
-        return f"{by_set.mean():.2f} ± {error:.2f}"
-
-    print(f"# {len(sets)} training sets; {', '.join(ways)}")
+    print(f"# {len(splits)} splits; {', '.join(ways)}")
     for base in ("random", ways[0]):
-        cells = [gap(word, base) for word in ways]
+        gaps = splits[ways].sub(splits[base], axis=0)
+        cells = [f"{gaps[way].mean():.2f} ± {gaps[way].sem():.2f}" for way in ways]
         print(f"| {name}, {take} to {at:,}, over {base} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -139,40 +127,47 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--take", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=40, help="training sets in each split")
     parser.add_argument("--sizes", default="100,1000")
     parser.add_argument("--validation", type=int, default=4000)
     parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     global DEADLINE
     DEADLINE = time.monotonic() + 60 * options.minutes
     low, high = (int(size) for size in options.sizes.split(","))
     with threadpool_limits(1):
         for name in options.datasets.split(","):
-            one(name, (low, high), options)
+            for split in range(options.splits):
+                one(name, split, (low, high), options)
+            for at in (low, high):
+                files = [_gains(options, name, at, split) for split in range(options.splits)]
+                show(name, options.take, at, (low, high), files)
 
 
-def one(name: str, sizes, options) -> None:
-    """Measure both sizes on one dataset."""
-    dataset, *test = load(options.data / f"{name}.npz", options)
+def one(name: str, split: int, sizes, options) -> None:
+    """Measure both sizes on one split of a dataset."""
+    dataset, *test = load(options.data / f"{name}.npz", split, options)
     run = apiece.collect(
         dataset,
         points=[],
         sizes=sizes,
         samples=options.samples,
-        random_state=0,
+        random_state=split,
         progress=False,
-        to=options.to / f"{name}-{sizes[0]}-{sizes[1]}",
+        to=options.to / f"{name}-{sizes[0]}-{sizes[1]}-{split}",
     )
     chosen = {}
     for at in sizes:
-        file = options.to / f"{name}-{options.take}-{at}.picks.csv"
+        file = _gains(options, name, at, split).with_suffix(".picks.csv")
         chosen |= selections(file, dataset, run, options.take, at, sizes)
     for at in sizes:
-        file = options.to / f"{name}-{options.take}-{at}.npz"
+        file = _gains(options, name, at, split)
         measure(file, dataset, test, chosen, options.take, at, options.repeats)
-        show(name, options.take, at, sizes, file)
+
+
+def _gains(options, name: str, at: int, split: int) -> Path:
+    return options.to / f"{name}-{options.take}-{at}-{split}.csv"
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ Examples:
 @click.option(
     "--data", type=click.Path(path_type=Path), help="The file given to collect, if moved."
 )
-@click.option("--draws", default=10, show_default=True, help="Training sets a pick, if aware.")
+@click.option("--draws", default=20, show_default=True, help="Training sets a pick, if aware.")
 @click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
 @reading

@@ -7,17 +7,25 @@ boundary too far. So points are picked one after the other, each by
 $$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
 
 its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
-engine computes that for all points of a shortlist at once. In the end the picks are measured
-again, on training sets that had no part in picking them: their gains sum to the gain of the set.
+engine computes that for all points of a shortlist at once.
+
+Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts. So the
+spread of the gains over $j$ tells both what comes of the training sets and what comes of these
+rows, which picks would otherwise be fitted to, the more so the larger the training set; and a pick
+is one that raises most the lower bound of what the set gains, its mean less one standard error. In
+the end the picks are measured again, on training sets that had no part in picking them: their gains
+sum to the gain of the set.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from apiece._rng import stream
 from apiece._typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
@@ -54,7 +62,7 @@ class Together:
     sizes
         The smallest and the largest training set.
     draws
-        Training sets for each pick.
+        Training sets for each pick, and parts of the validation rows.
     most
         Picks at most.
     model, metric, engine
@@ -74,20 +82,14 @@ class Together:
     seed: int
 
     def __post_init__(self) -> None:
-        from apiece.engine import choose_engine
-
         if self.draws != int(self.draws) or self.draws < 2:
             raise PlanError(
                 f"draws={self.draws} training sets for each pick: expected a whole number of at "
                 "least 2. Pass for example draws=10."
             )
         self.position = self.dataset.positions(self.ids)
-        # Candidates join training sets here, so all points are the engine's pool.
-        everyone = replace(self.dataset, n_pool=self.dataset.n_points)
         self._engine: Engine
-        self._engine, _ = choose_engine(
-            everyone, model=self.model, metric=self.metric, engine=self.engine
-        )
+        self._engine = self._judge(np.arange(self.dataset.n_validation))
         self._plan = self._make_plan()
         self._next = 0
 
@@ -108,6 +110,27 @@ class Together:
             class_names=None if data.classes is None else data.classes.tolist(),
         )
 
+    def _judge(self, rows: IntArray) -> Engine:
+        """Return an engine that judges by some of the validation rows."""
+        from apiece.engine import choose_engine
+
+        data = self.dataset
+        # Candidates join training sets here, so all points are the engine's pool.
+        everyone = replace(
+            data, n_pool=data.n_points, X_val=data.X_val[rows], y_val=data.y_val[rows]
+        )
+        return choose_engine(everyone, model=self.model, metric=self.metric, engine=self.engine)[0]
+
+    @cached_property
+    def _judges(self) -> list[Engine]:
+        """One for each part of the rows, or one for all if the metric is not a mean over rows."""
+        from apiece.engine import METRICS
+
+        if self._engine.metric.name not in METRICS:
+            return [self._engine]
+        order = stream(self.seed, 7).permutation(self.dataset.n_validation)
+        return [self._judge(rows) for rows in np.array_split(order, min(self.draws, len(order)))]
+
     @property
     def is_quick(self) -> bool:
         """Whether picking takes a minute or so, rather than hours."""
@@ -116,29 +139,37 @@ class Together:
 
     def pick(self, rules: Rules) -> Joint:
         """Pick rows one after the other, then measure what each gained."""
-        basket = Basket(rules)
+        basket, so_far = Basket(rules), np.zeros((self.draws, 1))
         while not basket.is_full:
             left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
             left = left[basket.admits(left)]
             if not len(left):
                 break
-            gain = self._gains(left, basket.rows)
-            best = int(np.argmax(np.nan_to_num(gain / rules.cost[left], nan=-np.inf)))
-            if not rules.is_wanted(gain[best]):
+            gains = self._gains(left, basket.rows)
+            rise = (_lower(so_far + gains) - _lower(so_far)) / rules.cost[left]
+            best = int(np.argmax(np.nan_to_num(rise, nan=-np.inf)))
+            if not rules.is_wanted(gains[:, best].mean()):
                 break
             basket.add(int(left[best]))
+            so_far += gains[:, [best]]
         return self._measured(np.array(basket.rows, dtype=np.int64))
 
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
-        """Return the mean gain of rows after the picks, shape ``(n_rows,)``; nan if never seen."""
-        total, count = np.zeros(len(rows)), np.zeros(len(rows))
+        """Return what rows gain after the picks, by training set, shape ``(draws, n_rows)``.
+
+        A training set that a row is in already tells nothing of it, and gets the mean of the
+        others; a row that is in all of them has nan.
+        """
+        gains = np.full((self.draws, len(rows)), np.nan)
         points = self.position[rows]
-        for task in self._draw():
+        for number, task in enumerate(self._draw()):
             is_outside = ~np.isin(points, task.subset)
             if is_outside.any():
-                total[is_outside] += self._run(task, picked, points[is_outside])
-                count += is_outside
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+                gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
+        is_seen = np.isfinite(gains)
+        total, count = np.where(is_seen, gains, 0.0).sum(axis=0), is_seen.sum(axis=0)
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return np.where(is_seen, gains, mean)
 
     def _measured(self, rows: IntArray) -> Joint:
         """Measure each pick after those before it, on training sets of their own."""
@@ -149,17 +180,27 @@ class Together:
             for step, row in enumerate(rows):
                 one = replace(task, subset=subset)
                 gains[number, step] = self._run(
-                    one, rows[:step].tolist(), self.position[[row]]
+                    number, one, rows[:step].tolist(), self.position[[row]]
                 ).item()
-        error = gains.std(axis=0, ddof=1) / np.sqrt(self.draws)
-        return Joint(rows, gains.mean(axis=0), error)
+        return Joint(rows, gains.mean(axis=0), _error(gains))
 
     def _draw(self) -> list[Task]:
         first, self._next = self._next, self._next + self.draws
         return [self._plan[index] for index in range(first, self._next)]
 
-    def _run(self, task: Task, picked: list[int], points: IntArray) -> FloatArray:
+    def _run(self, number: int, task: Task, picked: list[int], points: IntArray) -> FloatArray:
         """Return the contributions of points to a training set that the picks have joined."""
+        judge = self._judges[number % len(self._judges)]
         joined = self.position[np.array(picked, dtype=np.int64)]
         subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
-        return self._engine.run(Task(task.index, subset, points, task.seed)).delta
+        return judge.run(Task(task.index, subset, points, task.seed)).delta
+
+
+def _error(gains: FloatArray) -> FloatArray:
+    """Return the standard error of the mean over training sets, shape ``(n_rows,)``."""
+    return np.asarray(gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+
+
+def _lower(gains: FloatArray) -> FloatArray:
+    """Return the mean over training sets less one standard error, shape ``(n_rows,)``."""
+    return np.asarray(gains.mean(axis=0) - _error(gains))

@@ -38,7 +38,7 @@ def select(
     model: Any = None,
     metric: Any = None,
     engine: str = "auto",
-    draws: int = 10,
+    draws: int = 20,
     shortlist: int | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
@@ -66,7 +66,9 @@ def select(
         are taken by value for the cost while the budget lasts, and only such as help.
     redundancy
         ``"aware"`` values every pick together with those before it, by the engine: exact
-        contributions to ``draws`` random training sets that the picks so far have joined.
+        contributions to ``draws`` random training sets that the picks so far have joined, each
+        judged by validation rows of its own; a pick raises most the lower bound (the mean less a
+        standard error) of what all picks gain.
         ``"none"`` (or None) ranks points one by one, though near-duplicates are then picked
         together, and points that overshoot together. ``"auto"`` is aware where ``dataset`` is
         given, the engine is quick (linear, logistic, knn) and the pool is large enough.
@@ -75,7 +77,7 @@ def select(
     model, metric, engine
         As in `collect`; by default those of the run that the laws were fitted to.
     draws
-        Training sets for each pick.
+        Training sets for each pick, and parts of the validation rows, one for each set.
     shortlist
         How many of the best single points are valued together; 10 for each pick by default. The
         work is about picks x ``draws`` x ``shortlist`` contributions.

@@ -8,7 +8,7 @@ import apiece
 from apiece.engine import choose_engine
 from apiece.errors import DataError, PlanError
 from apiece.records import Task
-from apiece.selection import select
+from apiece.selection import make_rules, select
 
 from oracles import refit_deltas
 
@@ -76,69 +76,83 @@ def test_gains_sum_to_what_the_set_is_worth(offer):
     assert abs(table["value"].sum() - gains.mean()) < 3 * error
 
 
-def test_the_first_pick_has_the_largest_mean_contribution_to_the_drawn_sets(offer):
-    dataset, laws = offer
+def together_of(dataset, laws, **settings):
     from apiece.selection import Together
 
-    together = Together(
-        dataset=dataset,
-        ids=laws.ids,
-        sizes=(15, 15),
-        draws=6,
-        most=1,
-        seed=3,
-        model="linear",
-        metric=None,
-        engine="auto",
-    )
-    tasks = [together._plan[index] for index in range(6)]
-    engine, _ = choose_engine(dataset, model="linear")
-    mean = np.mean([engine.run(task).delta for task in tasks], axis=0)
-    assert_allclose(together._gains(np.arange(len(laws)), []), mean, rtol=1e-9)
+    fixed = {"sizes": (15, 15), "seed": 3, "model": "linear", "metric": None, "engine": "auto"}
+    return Together(dataset=dataset, ids=laws.ids, **fixed | settings)
+
+
+def test_each_training_set_is_judged_by_rows_of_its_own(offer):
+    dataset, laws = offer
+    together = together_of(dataset, laws, draws=6, most=1)
+    parts = [judge.dataset for judge in together._judges]
+    assert sorted(np.concatenate([part.y_val for part in parts])) == sorted(dataset.y_val)
+    gains = together._gains(np.arange(len(laws)), [])
+    for index, part in enumerate(parts):
+        engine, _ = choose_engine(part, model="linear")
+        assert_allclose(gains[index], engine.run(together._plan[index]).delta, rtol=1e-9)
+
+
+def test_a_metric_that_is_no_mean_over_rows_is_judged_by_all_of_them(offer):
+    dataset, laws = offer
+
+    def worst(y_true, prediction):
+        return float(np.abs(y_true - prediction).max())
+
+    together = together_of(dataset, laws, draws=2, most=1, metric=worst)
+    gains = together._gains(np.array([1, 10]), [])
+    engine, _ = choose_engine(dataset, model="linear", metric=worst)
+    expected = [engine.run(together._plan[index]).delta[[1, 10]] for index in range(2)]
+    assert_allclose(gains, expected, rtol=1e-9)
 
 
 def test_gains_after_picks_are_those_of_a_refit(offer):
     from sklearn.linear_model import LinearRegression
 
-    from apiece.selection import Together
-
     dataset, laws = offer
-    together = Together(
-        dataset=dataset,
-        ids=laws.ids,
-        sizes=(15, 15),
-        draws=2,
-        most=3,
-        seed=3,
-        model="linear",
-        metric=None,
-        engine="auto",
-    )
-    tasks = [together._plan[index] for index in range(2)]
-    whole = apiece.Dataset.from_arrays(
-        dataset.points_X,
-        dataset.points_y,
-        X_val=dataset.X_val,
-        y_val=dataset.y_val,
-        kind="regression",
-    )
+    together = together_of(dataset, laws, draws=2, most=3)
+    expected = []
+    for index, judge in enumerate(together._judges):
+        part = judge.dataset
 
-    def loss(model):
-        return np.mean((model.predict(dataset.X_val) - dataset.y_val) ** 2)
+        def loss(model, part=part):
+            return np.mean((model.predict(part.X_val) - part.y_val) ** 2)
 
-    expected = np.mean(
-        [
-            refit_deltas(
-                whole,
-                Task(0, np.append(task.subset, [82, 88]), np.array([81, 90]), 0),
-                LinearRegression(),
-                loss,
-            )[1]
-            for task in tasks
-        ],
-        axis=0,
-    )
+        subset = np.append(together._plan[index].subset, [82, 88])
+        task = Task(0, subset, np.array([81, 90]), 0)
+        expected.append(refit_deltas(part, task, LinearRegression(), loss)[1])
     assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
+
+
+def test_picks_are_not_fitted_to_the_rows_that_judge_them():
+    """Noise alone tells the candidates apart; the bound prefers those that move little."""
+    rng = np.random.default_rng(1)
+    X, V, C = rng.normal(size=(400, 8)), rng.normal(size=(400, 8)), rng.normal(size=(100, 8))
+    C[:50] *= 3.0  # these move the model far, along with what the rows happen to ask for
+
+    def noisy(features):
+        return features.sum(axis=1) + 3.0 * rng.normal(size=len(features))
+
+    dataset = apiece.Dataset.from_arrays(
+        X, noisy(X), X_val=V, y_val=noisy(V), candidates=(C, noisy(C)), kind="regression"
+    )
+    laws = apiece.laws.Laws.from_arrays(c=np.ones(100), alpha=np.ones(100), ids=dataset.ids[400:])
+    together = together_of(dataset, laws, sizes=(300, 300), draws=20, most=1)
+    gains = together._gains(np.arange(100), [])
+    by_mean, by_bound = gains.mean(axis=0), gains.mean(axis=0) - gains.std(axis=0, ddof=1) / 20**0.5
+    rules = make_rules(
+        take=1,
+        quotas=None,
+        costs=None,
+        budget=None,
+        ids=laws.ids,
+        labels=None,
+        is_known=np.ones(100, dtype=bool),
+    )
+    picked = together_of(dataset, laws, sizes=(300, 300), draws=20, most=1).pick(rules).rows
+    assert picked.tolist() == [np.argmax(by_bound)]
+    assert (np.argsort(-by_bound)[:10] < 50).sum() < (np.argsort(-by_mean)[:10] < 50).sum()
 
 
 def test_points_of_the_pool_can_be_picked_and_never_join_twice():
