@@ -2,10 +2,11 @@
 
 Of each dataset some points are drawn, some of their labels flipped, and every method values the
 points on the same clean validation rows. pyDVL runs in a Python of its own (`--pydvl`), which must
-have it installed; times are processor time, on one thread. Results are kept in `--to`, so that a
-benchmark that was interrupted goes on where it was.
+have it installed; times are processor time, on one thread, for the same number of contributions.
+Results are kept in `--to`, so that a benchmark that was interrupted goes on where it was.
 
-    python benchmarks/mislabel.py --data DIR --pydvl PYTHON --to runs/mislabel.csv
+    python benchmarks/mislabel.py --data DIR --pydvl PYTHON --to runs/mislabel.csv --draws 1
+    python benchmarks/mislabel.py --data DIR --pydvl PYTHON --to runs/mislabel.csv --permutations 0
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ def one(name: str, share: float, draw: int, options) -> list[dict]:
 
     collected(1, some)  # loads and warms what is loaded once
     few, seconds = timed(lambda: collected(max(1, options.permutations), every))
+    # Sets shared by all points give some of them more contributions than were asked for.
+    seconds *= options.permutations * options.n / len(few.contributions())
     many, more = timed(lambda: collected(100, some))
     laws = apiece.fit(many)
     plausible, asked = timed(lambda: decisions.plausibility(dataset, random_state=draw))
