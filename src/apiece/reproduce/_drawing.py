@@ -59,6 +59,18 @@ def histogram(ax: Any, values: FloatArray, name: str) -> None:
     ax.set(xlabel=name, ylabel="points")
 
 
+def for_each(
+    bench: Bench, settings: list[Setting], draw: Callable[[Setting, Any], list[dict[str, Any]]]
+) -> Shown:
+    """Show one panel for each grid; ``draw`` fills its axes, and returns what its rows say."""
+    rows = []
+    with panels(len(settings)) as (figure, axes):
+        for setting, ax in zip(settings, axes, strict=True):
+            rows += [{**told(bench, setting), **row} for row in draw(setting, ax)]
+            ax.set_title(words(bench, setting))
+    return Shown(pd.DataFrame(rows), figure)
+
+
 def histograms(
     bench: Bench,
     quantity: Callable[[Laws], FloatArray],
@@ -66,16 +78,14 @@ def histograms(
     only: Callable[[Laws], BoolArray] | None = reliable,
 ) -> Shown:
     """Show a quantity of the laws as one histogram for each grid, and its quartiles."""
-    settings = bench.grids("models")
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            laws = bench.laws(setting)
-            values = quantity(laws)[only(laws)] if only else quantity(laws)
-            histogram(ax, values, name)
-            ax.set_title(words(bench, setting))
-            rows.append({**told(bench, setting), **quartiles(values)})
-    return Shown(pd.DataFrame(rows), figure)
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        laws = bench.laws(setting)
+        values = quantity(laws)[only(laws)] if only else quantity(laws)
+        histogram(ax, values, name)
+        return [quartiles(values)]
+
+    return for_each(bench, bench.grids("models"), draw)
 
 
 def lines(bench: Bench, setting: Setting, ax: Any) -> None:

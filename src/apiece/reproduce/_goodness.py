@@ -5,6 +5,7 @@ Table 1, and figures 1, 3 and 9 to 11.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,15 @@ from apiece.plots._style import size_axis
 from apiece.reproduce import _paper
 from apiece.reproduce._accuracy import scores
 from apiece.reproduce._bench import Bench
-from apiece.reproduce._drawing import histogram, histograms, lines, quartiles, told, words
+from apiece.reproduce._drawing import (
+    for_each,
+    histogram,
+    histograms,
+    lines,
+    quartiles,
+    told,
+    words,
+)
 from apiece.reproduce._exhibit import Shown, exhibit, panels
 from apiece.reproduce._runs import Means, Setting
 
@@ -119,35 +128,31 @@ def figure3(bench: Bench) -> Shown:
 )
 def figure9(bench: Bench) -> Shown:
     """Cumulative shares of each point's R², fitted to ever more of the samples."""
-    settings = bench.grids()
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            table = bench.contributions(setting)
-            n_sizes = len(np.unique(table.k))
-            most = int(table.task.max()) + 1
-            for part in (most // 16, most // 4, most):
-                some = table.where(table.task < part)
-                laws, means = LogOLS().fit(some), Means.of(some)
-                r2 = np.sort(laws.r2[np.isfinite(laws.r2)])
-                samples = round(part / n_sizes)
-                ax.plot(r2, np.arange(1, len(r2) + 1) / max(1, len(r2)), label=f"{samples} samples")
-                rows.append(
-                    told(bench, setting)
-                    | {"samples a size": samples, "overall R²": laws.diagnostics["overall_r2"]}
-                    | {"series law": overall(api.fit(some, **SERIES), means)}
-                    | {"ceiling by noise": ceiling(means)}
-                    | {f"R² {name}": value for name, value in quartiles(r2).items()}
-                )
-            ax.set(xlabel="R² of a point's line", ylabel="share of points below", xlim=(0, 1))
-            ax.set_title(words(bench, setting))
-            ax.legend()
-    return Shown(
-        pd.DataFrame(rows),
-        figure,
-        note="*Series law* and *ceiling by noise* as in Table 1: where the overall R² stays below "
-        "the ceiling with ever more samples, the law itself is what falls short, not the noise.",
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        table, rows = bench.contributions(setting), []
+        most = int(table.task.max()) + 1
+        for part in (most // 16, most // 4, most):
+            some = table.where(table.task < part)
+            laws, means = LogOLS().fit(some), Means.of(some)
+            r2 = np.sort(laws.r2[np.isfinite(laws.r2)])
+            samples = round(part / len(np.unique(table.k)))
+            ax.plot(r2, np.arange(1, len(r2) + 1) / max(1, len(r2)), label=f"{samples} samples")
+            rows.append(
+                {"samples a size": samples, "overall R²": laws.diagnostics["overall_r2"]}
+                | {"series law": overall(api.fit(some, **SERIES), means)}
+                | {"ceiling by noise": ceiling(means)}
+                | {f"R² {name}": value for name, value in quartiles(r2).items()}
+            )
+        ax.set(xlabel="R² of a point's line", ylabel="share of points below", xlim=(0, 1))
+        ax.legend()
+        return rows
+
+    note = (
+        "*Series law* and *ceiling by noise* as in Table 1: where the overall R² stays below "
+        "the ceiling with ever more samples, the law itself is what falls short, not the noise."
     )
+    return replace(for_each(bench, bench.grids(), draw), note=note)
 
 
 @exhibit(
@@ -158,20 +163,16 @@ def figure9(bench: Bench) -> Shown:
 )
 def figure10(bench: Bench) -> Shown:
     """R² against the size of the mean contribution over sizes, and their rank correlation."""
-    settings = bench.grids()
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            laws = bench.laws(setting)
-            size = np.abs(np.nanmean(bench.means(setting).psi, axis=1))
-            ax.scatter(size, laws.r2, s=10, alpha=0.6, linewidths=0)
-            ax.set(
-                xscale="log", xlabel="|mean contribution| over sizes", ylabel="R² of a point's line"
-            )
-            ax.set_title(words(bench, setting))
-            ranks = pd.DataFrame({"size": size, "r2": laws.r2}).corr("spearman").iloc[0, 1]
-            rows.append({**told(bench, setting), "Spearman correlation": ranks})
-    return Shown(pd.DataFrame(rows), figure)
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        laws = bench.laws(setting)
+        size = np.abs(np.nanmean(bench.means(setting).psi, axis=1))
+        ax.scatter(size, laws.r2, s=10, alpha=0.6, linewidths=0)
+        ax.set(xscale="log", xlabel="|mean contribution| over sizes", ylabel="R² of a point's line")
+        ranks = pd.DataFrame({"size": size, "r2": laws.r2}).corr("spearman").iloc[0, 1]
+        return [{"Spearman correlation": ranks}]
+
+    return for_each(bench, bench.grids(), draw)
 
 
 @exhibit(

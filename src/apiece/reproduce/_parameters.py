@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from apiece.plots import plot_aggregate, plot_plane
 from apiece.reproduce import _paper
 from apiece.reproduce._bench import Bench
 from apiece.reproduce._drawing import (
+    for_each,
     histogram,
     histograms,
     lines,
@@ -82,21 +84,17 @@ def figure4(bench: Bench) -> Shown:
 )
 def figure5(bench: Bench) -> Shown:
     """Mean contributions of points at quantiles of alpha; how many pairs change places."""
-    settings = bench.grids()
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            lines(bench, setting, ax)
-            ax.set_title(words(bench, setting))
-            laws = bench.laws(setting)
-            ends = np.argsort(laws.mean(np.array(laws.k_range, dtype=np.float64)), axis=0)
-            rank = np.argsort(ends, axis=0)[reliable(laws)]
-            swapped = [
-                (one[0] - two[0]) * (one[1] - two[1]) < 0 for one, two in combinations(rank, 2)
-            ]
-            share = float(np.mean(swapped)) if swapped else np.nan
-            rows.append({**told(bench, setting), "share of pairs that change places": share})
-    return Shown(pd.DataFrame(rows), figure)
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        lines(bench, setting, ax)
+        laws = bench.laws(setting)
+        ends = np.argsort(laws.mean(np.array(laws.k_range, dtype=np.float64)), axis=0)
+        rank = np.argsort(ends, axis=0)[reliable(laws)]
+        swapped = [(one[0] - two[0]) * (one[1] - two[1]) < 0 for one, two in combinations(rank, 2)]
+        share = float(np.mean(swapped)) if swapped else np.nan
+        return [{"share of pairs that change places": share}]
+
+    return for_each(bench, bench.grids(), draw)
 
 
 @exhibit(
@@ -169,25 +167,20 @@ def figure13(bench: Bench) -> Shown:
 def _distances(
     bench: Bench, quantity: Callable[[Laws], FloatArray], label: str, name: str
 ) -> Shown:
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        data, laws = bench.dataset(setting.dataset), bench.laws(setting)
+        kept = laws.select(reliable(laws))
+        far = analysis.boundary(data).loc[kept.ids]
+        sign = np.where(far["label"] == data.labels().max(), 1.0, -1.0)
+        ax.scatter(sign * far["distance"], quantity(kept), s=10, alpha=0.6, linewidths=0)
+        ax.set(xlabel="distance to the boundary, by class", ylabel=label)
+        found = analysis.boundary_relation(kept, data)
+        is_one = (found["quantity"] == name) & (found["label"] == "all")
+        one = found[is_one & (found["measure"] == "spearman")].iloc[0]
+        return [{"Spearman correlation": one["agreement"], "low": one["low"], "high": one["high"]}]
+
     settings = [s for s in bench.grids() if bench.dataset(s.dataset).n_classes == 2]
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            data, laws = bench.dataset(setting.dataset), bench.laws(setting)
-            kept = laws.select(reliable(laws))
-            far = analysis.boundary(data).loc[kept.ids]
-            sign = np.where(far["label"] == data.labels().max(), 1.0, -1.0)
-            ax.scatter(sign * far["distance"], quantity(kept), s=10, alpha=0.6, linewidths=0)
-            ax.set(xlabel="distance to the boundary, by class", ylabel=label)
-            ax.set_title(words(bench, setting))
-            found = analysis.boundary_relation(kept, data)
-            is_one = (found["quantity"] == name) & (found["label"] == "all")
-            one = found[is_one & (found["measure"] == "spearman")].iloc[0]
-            rows.append(
-                told(bench, setting)
-                | {"Spearman correlation": one["agreement"], "low": one["low"], "high": one["high"]}
-            )
-    return Shown(pd.DataFrame(rows), figure)
+    return for_each(bench, settings, draw)
 
 
 @exhibit(
@@ -198,14 +191,12 @@ def _distances(
 )
 def aggregate(bench: Bench) -> Shown:
     """Mean losses of the training sets, and the law through them."""
-    settings = bench.grids()
-    rows = []
-    with panels(len(settings)) as (figure, axes):
-        for setting, ax in zip(settings, axes, strict=True):
-            table = bench.contributions(setting)
-            law = api.aggregate(table)
-            plot_aggregate(law, contributions=table, ax=ax)
-            decades(ax)
-            ax.set_title(words(bench, setting))
-            rows.append({**told(bench, setting), "ε": law.eps, "b": law.b, "λ": law.lam})
-    return Shown(pd.DataFrame(rows), figure)
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        table = bench.contributions(setting)
+        law = api.aggregate(table)
+        plot_aggregate(law, contributions=table, ax=ax)
+        decades(ax)
+        return [{"ε": law.eps, "b": law.b, "λ": law.lam}]
+
+    return for_each(bench, bench.grids(), draw)
