@@ -118,6 +118,12 @@ def run(options: argparse.Namespace) -> None:
     with measured(log, step="fit", n=n) as told:
         laws = apiece.fit(stored, method="bayes", memory=options.memory)
         laws.save(options.to / "laws.parquet")
+    with measured(log, step="value", n=n):
+        apiece.value(stored, source="samples", memory=options.memory)
+    with measured(log, step="aggregate", n=n):
+        apiece.aggregate(stored)
+    with measured(log, step="select", n=n):
+        apiece.select(laws, take=20, at=SIZES[1])
     print(laws.summary())
 
 
