@@ -9,10 +9,11 @@ from apiece.cli._analysis import baseline, compare, crossings, exchange, means, 
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
 from apiece.cli._experiment import experiment
-from apiece.cli._laws import fit, select, show, value
+from apiece.cli._laws import fit, show
 from apiece.cli._report import report, serve
 from apiece.cli._reproduce import reproduce
 from apiece.cli._tables import aggregate, backtest, boundary, contributions, theory
+from apiece.cli._value import select, value
 
 __all__ = ["cli", "main"]
 

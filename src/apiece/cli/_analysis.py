@@ -9,7 +9,8 @@ import click
 
 from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, RUN, fitted, in_range
+from apiece.cli._laws import LEVEL, RUN, fitted
+from apiece.cli._value import in_range
 from apiece.engine import ENGINES, METRICS, MODELS
 from apiece.errors import DataError
 

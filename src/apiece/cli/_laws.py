@@ -1,4 +1,4 @@
-"""``fit``, ``show``, ``value`` and ``select``: from stored contributions to laws and their uses."""
+"""``fit`` and ``show``: from stored contributions to laws."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import numpy as np
 
 from apiece.cli._common import (
     OUT,
-    Numbers,
-    Sizes,
     common,
-    deliver,
     emit,
     note,
     plain,
@@ -22,8 +19,6 @@ from apiece.cli._common import (
     write_table,
 )
 from apiece.cli._data import read_all, reading
-from apiece.errors import DataError
-from apiece.valuation import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +93,7 @@ def fit(
             f"{run} is in an object store, where laws are not kept: expected --out. Pass for "
             "example --out laws.parquet."
         )
-    _say_if_unfinished(opened, quiet)
+    say_if_unfinished(opened, quiet)
     settings: dict[str, Any] = {} if family is None else {"family": family}
     if data is not None:
         settings["dataset"] = read_all(data, options)
@@ -143,7 +138,7 @@ def show(
     from apiece.store import open_run
 
     opened = open_run(run)
-    laws = _laws(opened, run, quiet)
+    laws = laws_of(opened, run, quiet)
     if point is not None:
         _show_point(laws, point, level, out, as_json)
         return
@@ -177,190 +172,14 @@ def show(
     show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
 
 
-@click.command(
-    epilog="""
-\b
-Examples:
-  apiece value runs/reviews --kind shapley -o values.csv
-  apiece value runs/reviews --kind beta-shapley --beta 4,1 --sizes 100:1000 --top 20
-  apiece value runs/reviews --source samples --json
-"""
-)
-@RUN
-@click.option("--kind", default="shapley", show_default=True, help=f"{', '.join(KINDS)}.")
-@click.option("--sizes", type=Sizes(), help="Sizes that count, 100:1000; default as sampled.")
-@click.option("--n", type=int, help="Points of the game, for all kinds but shapley; the pool's.")
-@click.option("--beta", default="16,1", show_default=True, help="Shape a,b of Beta Shapley.")
-@click.option("--weights", type=Numbers(), help="Weights of your own: 100=0.5,1000=0.5.")
-@click.option("--source", default="law", show_default=True, help="law, or samples (Monte Carlo).")
-@click.option("--top", type=int, help="Also rank, with the chance to be among so many best.")
-@MEMORY
-@LEVEL
-@OUT
-@common
-def value(
-    run: Path,
-    sizes: tuple[int, ...] | None,
-    beta: str,
-    weights: dict[str, float] | None,
-    source: str,
-    memory: str | None,
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
-    """Value every point: a weighted sum of its contributions over sizes, in units of the loss."""
-    from apiece import api
-    from apiece.store import open_run
-
-    opened = open_run(run)
-    a, b = _shape(beta)
-    table = api.value(
-        opened if source == "samples" else _laws(opened, run, quiet, memory),
-        sizes=in_range(sizes),
-        weights=_size_weights(weights),
-        source=source,
-        memory=memory,
-        a=a,
-        b=b,
-        **options,
-    )
-    deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
-
-
-@click.command(
-    epilog="""
-\b
-Examples:
-  apiece select runs/reviews --at 1000 --take 20 -o picks.csv
-  apiece select runs/reviews --at 1000 --until 5000 --quotas cat=10,dog=10
-  apiece select runs/reviews --at 1000 --costs prices.csv --budget 250
-  apiece select runs/reviews --at 1000 --data reviews.csv --target label
-  apiece select runs/reviews --at 1000 --redundancy none
-"""
-)
-@RUN
-@click.option("--at", type=int, required=True, help="Size of the training set they would join.")
-@click.option("--take", type=int, help="How many; 20 unless quotas or a budget say.")
-@click.option("--until", type=int, help="Size it will grow to: ranks by the mean on the way.")
-@click.option("--quotas", help="How many of each class, cat=10,dog=5; or balanced.")
-@click.option("--costs", type=click.Path(path_type=Path), help="CSV with columns point, cost.")
-@click.option("--budget", type=float, help="What the picks may cost together.")
-@click.option(
-    "--redundancy",
-    default="auto",
-    show_default=True,
-    help="aware: value picks together, by training; none: one by one; auto: aware if quick.",
-)
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="The file given to collect, if moved."
-)
-@click.option("--draws", default=20, show_default=True, help="Training sets a pick, if aware.")
-@click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
-@click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
-@reading
-@LEVEL
-@OUT
-@common
-def select(
-    run: Path,
-    take: int | None,
-    quotas: str | None,
-    costs: Path | None,
-    budget: float | None,
-    data: Path | None,
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
-    """Select the points that help most when the training set has a given size.
-
-    Options from --target on say how --data is read, and are those of collect.
-    """
-    from apiece import api
-    from apiece.store import open_run
-
-    opened = open_run(run)
-    laws = _laws(opened, run, quiet)
-    dataset = api.data_of(opened) if data is None else read_all(data, options)
-    table = api.select(
-        laws,
-        take=20 if take is None and quotas is None and budget is None else take,
-        quotas=quotas if quotas in (None, "balanced") else _counts(str(quotas)),
-        costs=None if costs is None else _costs(costs),
-        budget=budget,
-        dataset=dataset,
-        **{name: options[name] for name in _SELECT_OPTIONS},
-    )
-    deliver(table, out, as_json, quiet)
-    if not as_json:
-        total = f"expected gain of all {len(table):,} picks"
-        how = "together" if "alone" in table else "one by one, as if they shared nothing"
-        note(f"{total}, {how}: {table['value'].sum():.4g}", quiet=quiet)
-
-
-_SELECT_OPTIONS = ("at", "until", "redundancy", "draws", "shortlist", "random_state", "level")
-
-
-def in_range(sizes: tuple[int, ...] | None) -> tuple[int, int] | None:
-    """Return a range of sizes, or complain of a list of them."""
-    if sizes is None:
-        return None
-    if len(sizes) != 2:
-        raise click.BadParameter("expected a range such as 100:1000.", param_hint="--sizes")
-    return sizes[0], sizes[1]
-
-
-def _size_weights(weights: dict[str, float] | None) -> dict[int, float] | None:
-    try:
-        return None if weights is None else {int(k): w for k, w in weights.items()}
-    except ValueError:
-        raise click.BadParameter(
-            "expected sizes and weights such as 100=0.5,1000=0.5.", param_hint="--weights"
-        ) from None
-
-
-def _shape(beta: str) -> tuple[float, float]:
-    try:
-        a, b = (float(part) for part in beta.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{beta!r} is no shape: expected two numbers such as 16,1.", param_hint="--beta"
-        ) from None
-    return a, b
-
-
-def _counts(quotas: str) -> dict[str, int]:
-    named = Numbers().convert(quotas, None, None)
-    if any(count != int(count) for count in named.values()):
-        raise click.BadParameter(f"{quotas!r}: expected whole numbers.", param_hint="--quotas")
-    return {name: int(count) for name, count in named.items()}
-
-
-def _costs(path: Path) -> pd.Series:
-    """Read a CSV file of costs by point."""
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path, dtype={"point": str})
-        return table.set_index("point")["cost"]
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(
-            f"{path} holds no costs ({str(error).splitlines()[0]}): expected a CSV file with the "
-            "columns point and cost. Name them so."
-        ) from error
-
-
 def fitted(path: Path, quiet: bool) -> Laws:
     """Return the laws of the run in a folder, fitting them if there are none."""
     from apiece.store import open_run
 
-    return _laws(open_run(path), path, quiet)
+    return laws_of(open_run(path), path, quiet)
 
 
-def _laws(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
+def laws_of(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
     """Return the laws that were fitted last, fitting and keeping them if there are none."""
     from apiece import api
     from apiece.laws import Laws
@@ -368,7 +187,7 @@ def _laws(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
     file = path / "laws.parquet"
     if file.exists():
         return Laws.load(file)
-    _say_if_unfinished(run, quiet)
+    say_if_unfinished(run, quiet)
     note(f"no laws yet: fitting them by {api.DEFAULT_METHOD} into {file}", quiet=quiet)
     laws = api.fit(run, memory=memory)
     laws.save(file)
@@ -386,7 +205,7 @@ def _aggregate(run: Run) -> Aggregate | None:
         return None
 
 
-def _say_if_unfinished(run: Run, quiet: bool) -> None:
+def say_if_unfinished(run: Run, quiet: bool) -> None:
     progress = run.progress()
     if not progress.is_complete:
         note(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from apiece.cli._common import common, emit, note
-from apiece.cli._laws import LEVEL, MEMORY, RUN, _laws
+from apiece.cli._laws import LEVEL, MEMORY, RUN, laws_of
 
 DATA = click.option(
     "--data",
@@ -59,7 +59,7 @@ def report(
     from apiece.store import open_run
 
     opened = open_run(run)
-    laws = _laws(opened, run, quiet, memory)
+    laws = laws_of(opened, run, quiet, memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     path = api.report(opened, laws, to=out, memory=memory, **shown)
     if as_json:
