@@ -1,0 +1,28 @@
+r"""The nouns that cross walls: a task, its outcome, a plan of tasks, a table of contributions.
+
+A *task* is one draw of a training set $D$ of $k$ points. It yields one *contribution*
+
+$$\Delta(z, D) = L(f_D) - L(f_{D \cup z})$$
+
+for every valued point $z$ that is not in $D$: positive when the point helps, in units of the loss.
+"""
+
+from __future__ import annotations
+
+from apiece.records._caveat import caveat, marked
+from apiece.records._contributions import Contributions
+from apiece.records._moments import Moments
+from apiece.records._table import Table, Trained
+from apiece.records._tasks import Outcome, Plan, Task
+
+__all__ = [
+    "Contributions",
+    "Moments",
+    "Outcome",
+    "Plan",
+    "Table",
+    "Task",
+    "Trained",
+    "caveat",
+    "marked",
+]

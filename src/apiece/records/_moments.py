@@ -1,0 +1,60 @@
+"""Moments: what a Gaussian likelihood needs to know of contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from apiece._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and spread of the contributions of each point at each cardinality.
+
+    Rows are points; each row lists that point's distinct cardinalities in rising order, padded
+    with ``n = 0`` (and ``k = 1``). They are sufficient for every Gaussian likelihood.
+
+    Parameters
+    ----------
+    k, n, mean, m2
+        Cardinality, number of contributions, their mean, and the sum of their squared deviations
+        from it; all of shape ``(n_points, n_sizes)``.
+    """
+
+    k: FloatArray
+    n: FloatArray
+    mean: FloatArray
+    m2: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    def block(self, rows: slice | IntArray) -> Moments:
+        """Return the moments of some of the points."""
+        return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows])
+
+    def sizes(self, low: int, high: int) -> Moments:
+        """Return the moments of one row at the cardinalities from ``low`` to ``high``."""
+        keep = (self.k[0] >= low) & (self.k[0] <= high)
+        return Moments(self.k[:, keep], self.n[:, keep], self.mean[:, keep], self.m2[:, keep])
+
+    @classmethod
+    def joined(cls, parts: Iterable[Moments]) -> Moments:
+        r"""Return the moments of all contributions together, from one row for each part of them.
+
+        At each size $n = \sum_j n_j$, $\bar\Delta = \sum_j n_j \bar\Delta_j / n$ and
+        $M = \sum_j M_j + \sum_j n_j (\bar\Delta_j - \bar\Delta)^2$.
+        """
+        rows = [np.concatenate([part.k, part.n, part.mean, part.m2]) for part in parts]
+        k, n, mean, m2 = np.concatenate([np.empty((4, 0)), *rows], axis=1)
+        sizes, place = np.unique(k, return_inverse=True)
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.bincount(place, values).astype(np.float64)
+
+        middle = total(n * mean) / total(n)
+        spread = total(m2 + n * (mean - middle[place]) ** 2)
+        return cls(sizes[None], total(n)[None], middle[None], spread[None])

@@ -1,0 +1,76 @@
+"""What fits need of contributions, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from apiece._typing import AnyArray, BoolArray, IntArray
+from apiece.records._moments import Moments
+
+if TYPE_CHECKING:
+    from apiece.records._contributions import Contributions
+
+
+class Trained(Protocol):
+    """What knows the losses of the models that were trained."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Where the losses came from."""
+        ...
+
+    def losses(self) -> Moments:
+        """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row."""
+        ...
+
+
+class Table(Trained, Protocol):
+    """What a fit needs of contributions, whether they are in memory or streamed from a disk."""
+
+    @property
+    def ids(self) -> AnyArray:
+        """The points' names, shape ``(n_points,)``."""
+        ...
+
+    @property
+    def n_points(self) -> int:
+        """How many points the table is about."""
+        ...
+
+    @property
+    def k_range(self) -> tuple[int, int]:
+        """The smallest and the largest cardinality sampled."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of contributions."""
+        ...
+
+    def counts(self) -> IntArray:
+        """Count the contributions of each point, shape ``(n_points,)``."""
+        ...
+
+    def nonzero(self) -> BoolArray:
+        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        ...
+
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Return the distinct cardinalities, rising, and how often each occurs."""
+        ...
+
+    def of(self, points: IntArray) -> Contributions:
+        """Return the rows of some points alone, and their ids."""
+        ...
+
+    def between(self, low: int, high: int) -> Table:
+        """Return the rows at cardinalities from ``low`` to ``high`` alone."""
+        ...
+
+    def parts(self) -> Iterator[Contributions]:
+        """Yield the rows of consecutive points, as many as memory allows at once."""
+        ...
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
+        """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
+        ...

@@ -1,0 +1,90 @@
+"""A task, its outcome, and a plan of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from apiece._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Task:
+    """One draw of a training set, and the points to value against it.
+
+    Parameters
+    ----------
+    index
+        Place of the task in its plan; with the run's seed it decides everything random.
+    subset
+        Positions in the pool that make up ``D``, shape ``(k,)``.
+    points
+        Positions to value, none of them in ``subset``; positions from the pool's size upwards
+        are candidates.
+    seed
+        Seed of the models trained in this task, the same with and without the added point.
+    rows
+        Where groups are valued: the positions that join ``D`` together, for each of ``points``,
+        which then are positions among the groups. None where every point is its own row.
+    """
+
+    index: int
+    subset: IntArray
+    points: IntArray
+    seed: int
+    rows: tuple[IntArray, ...] | None = None
+
+    @property
+    def cardinality(self) -> int:
+        """How many training points ``D`` holds."""
+        return len(self.subset)
+
+    def part(self, which: IntArray) -> Task:
+        """Return the task with some of its points, by their places in ``points``."""
+        rows = None if self.rows is None else tuple(self.rows[place] for place in which)
+        return replace(self, points=self.points[which], rows=rows)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an engine computed for one task.
+
+    Parameters
+    ----------
+    loss
+        The loss of the model trained on ``D`` alone.
+    delta
+        Contribution of every point of the task, in its order, shape ``(n_points,)``.
+    certificate
+        The largest remaining error that the engine can vouch for, such as a Newton decrement;
+        nan where training is taken as it is.
+    notes
+        Counts worth telling, such as how many fits stopped before convergence.
+    """
+
+    loss: float
+    delta: FloatArray
+    certificate: float = float("nan")
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+class Plan(Protocol):
+    """A fixed sequence of tasks; the same settings and seed give the same plan."""
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        ...
+
+    def __getitem__(self, index: int) -> Task:
+        """Draw the task of that index."""
+        ...
+
+    @property
+    def points_per_task(self) -> int:
+        """The most points that one task values."""
+        ...
+
+    @property
+    def n_contributions(self) -> int:
+        """How many contributions all tasks yield together."""
+        ...
