@@ -256,7 +256,7 @@ def _read_table(path: Path, column: str) -> pd.DataFrame:
         else:
             table = pd.read_csv(path, dtype={"point": str})
         return table.set_index("point")[[column]]
-    except (OSError, KeyError, ValueError) as error:
+    except Exception as error:  # whatever the reader of a broken file raises
         raise DataError(
             f"{path} cannot be used ({str(error).splitlines()[0]}): expected a run, or a .csv or "
             f".parquet file with the columns point and {column}. Check the path and the columns."

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from apiece._check import nearest, some
 from apiece._files import read_table as parquet_table
@@ -36,7 +35,6 @@ _HEAD: Final = 65_536  # bytes in which a binary file gives itself away
 # Before 3.1 pandas read numbers fast but off by a bit; since then exactly, and without an option.
 _IS_EXACT: Final = tuple(int(part) for part in pd.__version__.split(".")[:2]) >= (3, 1)
 _EXACT: Final[dict[str, Any]] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-_DAMAGED: Final = (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile)
 
 
 def format_of(path: FilePath) -> Format:
@@ -93,6 +91,11 @@ def read_csv(path: FilePath) -> pd.DataFrame:
             "many cells in every row as names in the header. Quote cells that hold the separator, "
             "and mend the rows."
         ) from error
+    except Exception as error:  # such as a gzip file that breaks off
+        raise DataError(
+            f"{str(file)!r} cannot be read as a table ({_first_line(error)}): expected text with a "
+            "header. Write it again, or check that it was copied completely."
+        ) from error
     _check_header(file, head.iloc[0].dropna().tolist())
     if not len(frame):
         raise DataError(
@@ -107,7 +110,7 @@ def read_parquet(path: FilePath) -> pd.DataFrame:
     file = existing(path)
     try:
         frame: pd.DataFrame = parquet_table(file).to_pandas(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except Exception as error:  # what pandas noted in the file may be broken in any way
         raise DataError(
             f"{str(file)!r} cannot be read as Parquet ({_first_line(error)}): expected a whole "
             "Parquet file. Write it again, or check that it was copied completely."
@@ -136,7 +139,7 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
         with open(file, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as archive:
             for key in archive.files:
                 arrays[key] = archive[key]
-    except _DAMAGED as error:
+    except Exception as error:  # an archive may be broken in any way
         if "allow_pickle" in str(error):
             raise DataError(
                 f"array {key!r} of {str(file)!r} holds Python objects: expected plain numbers or "

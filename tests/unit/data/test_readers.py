@@ -171,3 +171,28 @@ def test_absent_arrays_are_named(complaint, tmp_path):
 
 def test_arrays_are_no_table(complaint, tmp_path):
     assert "table" in complaint(read_table, tmp_path / "t.npz")
+
+
+def test_a_parquet_file_whose_notes_of_pandas_lack_a_word_is_refused(complaint, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(FRAME.set_index("b"))
+    notes = table.schema.metadata[b"pandas"].replace(b"numpy_type", b"other_word")
+    pq.write_table(table.replace_schema_metadata({b"pandas": notes}), tmp_path / "t.parquet")
+    assert "cannot be read as Parquet" in complaint(read_parquet, tmp_path / "t.parquet")
+
+
+def test_an_npz_file_of_an_unknown_compression_is_refused(complaint, write, tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.ones((5, 2)), y=np.zeros(5))
+    content = bytearray((tmp_path / "t.npz").read_bytes())
+    content[content.index(b"PK\x01\x02") + 10] = 99  # the method, in the directory of the archive
+    assert "is damaged (That compression method" in complaint(read_npz, write("u.npz", content))
+
+
+def test_a_gzipped_table_that_breaks_off_is_refused(complaint, write):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"{a},{b}" for a, b in rng.random((200_000, 2)))
+    whole = gzip.compress(f"a,b\n{rows}\n".encode(), compresslevel=1)
+    said = complaint(read_csv, write("t.csv.gz", whole[: len(whole) - 50_000]))
+    assert "cannot be read as a table" in said
