@@ -55,7 +55,8 @@ def histogram(ax: Any, values: FloatArray, name: str) -> None:
         ax.set(xticks=[], yticks=[])
         return
     low, high = np.quantile(known, [0.01, 0.99])
-    ax.hist(np.clip(known, low, high), bins=30, edgecolor="white", linewidth=0.3)
+    bins = int(np.clip(len(known) // 3, 5, 30))
+    ax.hist(np.clip(known, low, high), bins=bins, edgecolor="white", linewidth=0.3)
     ax.set(xlabel=name, ylabel="points")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ from apiece.reproduce._drawing import (
 )
 from apiece.reproduce._exhibit import Shown, decades, exhibit, panels
 from apiece.reproduce._runs import TITLES, Setting
+
+_FEWEST: Final = 10  # points whose correlation says anything
 
 
 @exhibit(
@@ -58,7 +60,7 @@ def table2(bench: Bench) -> Shown:
                     "data": bench.title(dataset),
                     "models": f"{TITLES[pair[0]]} / {TITLES[pair[1]]}",
                     "points": len(both),
-                    "measured": both.corr().iloc[0, 1] if len(both) > 2 else np.nan,
+                    "measured": both.corr().iloc[0, 1] if len(both) >= _FEWEST else np.nan,
                     "paper": known.get(dataset),
                 }
             )
@@ -146,10 +148,10 @@ def figure8(bench: Bench) -> Shown:
 def figure12(bench: Bench) -> Shown:
     """Histograms of beta; quartiles of log sigma² in the table."""
     shown = histograms(bench, lambda laws: laws.beta, "beta")
-    spread = []
-    for setting in bench.grids("models"):
-        laws = bench.laws(setting)
-        spread.append(float(np.nanmedian(2 * np.log(laws.sigma[reliable(laws)]))))
+    spread = [
+        quartiles(2 * np.log(laws.sigma[reliable(laws)]))["median"]
+        for laws in map(bench.laws, bench.grids("models"))
+    ]
     return Shown(shown.table.assign(**{"median log sigma²": spread}), shown.figure)
 
 

@@ -158,7 +158,7 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
             for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
                 for method, part in mean.groupby("method", sort=False):
                     ax.plot(part["samples"], part[measure], "o-", label=str(method))
-                count_axis(ax, bench.scale.counts)
+                count_axis(ax, tuple(sorted(set(mean["samples"]))))
                 ax.set_ylabel(f"{measure} with the truth")
                 ax.set_title(bench.title(name))
                 ax.legend()
