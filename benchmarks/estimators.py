@@ -286,20 +286,20 @@ def extrapolation(options: argparse.Namespace) -> None:
         "bayes power": Bayes("power"),
         "bayes series24": Bayes("series24"),
         "bayes": Bayes(),
+        "bayes ridge": Bayes("ridge"),
         "auto": Auto(),
     }
-    head = ["data", "samples", "k", "best possible R²", *methods, "90 % cover: power", "series"]
+    head = ["data", "samples", "k", "best possible R²", *methods, "auto takes"]
+    head += ["90 % cover: power", "series", "ridge", "auto"]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
     for run in truths(options):
         folder = options.runs / f"{run.name.removesuffix('-grid')}-beyond"
         if not (folder / "manifest.json").exists():
             continue
         delta, sizes = matrix(folder)
-        for samples in (50, 500):
+        for samples in options.samples:
             table = next(run.drawn("shared", samples, 1))
             laws = {word: estimator.fit(table) for word, estimator in methods.items()}
-            chosen = laws["auto"].attrs
-            print(f"<!-- auto: {chosen['estimator']} {chosen['settings']['family']} -->")
             for far in FAR:
                 late = delta[:, sizes == far]
                 if late.shape[1] >= 30:
@@ -316,7 +316,9 @@ def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
         told = found.mean(far)
         scores = r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)
         cells.append(", ".join(f"{score:.2f}" for score in scores))
-    for word in ("bayes power", "bayes"):
+    chosen = laws["auto"].attrs
+    cells.append(f"{chosen['estimator']} {chosen['settings']['family']}")
+    for word in ("bayes power", "bayes", "bayes ridge", "auto"):
         low, high = laws[word].interval(far)
         stderr = laws[word].stderr(far)
         reach = (high - low) / (2 * stderr) * np.hypot(stderr, error)
@@ -486,10 +488,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a run's name, or one case of scale")
     parser.add_argument("--points", type=int, default=100_000, help="for robustness")
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
-    parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
+    parser.add_argument("--samples", type=int, nargs="+", help="a point")
     parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
+    options.samples = options.samples or (
+        [50, 500] if options.what == "extrapolation" else [10, 50]
+    )
     if options.what in ("accuracy", "features", "extrapolation", "collect") and not options.runs:
         parser.error(f"{options.what} needs --runs DIR")
     if options.what in ("collect", "features") and options.data is None:

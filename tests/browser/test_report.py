@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece import synthetic
-from apiece.laws import Series, quantile
+from apiece.laws import Ridge, Series, quantile
 from apiece.report._samples import means_by_size
 
 N = 300
@@ -20,8 +20,10 @@ LABELS = np.array(["spam", "ham", "egg"])[np.arange(N) % 3]
 
 
 def fitted(family, n=N):
-    """Laws with real uncertainty: fitted for power laws, made up for series."""
-    truth = synthetic.random_laws(n, family=family, random_state=1)
+    """Laws with real uncertainty: fitted for power laws, made up for sums of terms."""
+    truth = synthetic.random_laws(
+        n, family="power" if family == "power" else "series", random_state=1
+    )
     samples = synthetic.sample(truth, samples=30, design="grid", random_state=1)
     if family == "power":
         laws = apiece.fit(samples, method="likelihood", family="power")
@@ -31,7 +33,9 @@ def fitted(family, n=N):
         params = truth.params.copy()
         params[7] = np.nan
         laws = apiece.Laws.from_arrays(
-            family=Series(), params=params, cov=root @ root.transpose(0, 2, 1) / 9
+            family=Series() if family == "series" else Ridge((0, 30, 1000)),
+            params=params,
+            cov=root @ root.transpose(0, 2, 1) / 9,
         )
     names = np.array([f"p{i:03d}" for i in range(n)])
     laws = apiece.Laws(**{**vars(laws), "ids": names, "labels": LABELS[:n]})
@@ -71,7 +75,13 @@ def series(folder):
     return laws, samples, apiece.report(samples, laws, to=folder / "series.html").as_uri()
 
 
-@pytest.fixture(params=["power", "series"])
+@pytest.fixture(scope="module")
+def ridge(folder):
+    laws, samples = fitted("ridge")
+    return laws, samples, apiece.report(samples, laws, to=folder / "ridge.html").as_uri()
+
+
+@pytest.fixture(params=["power", "series", "ridge"])
 def either(request):
     return request.getfixturevalue(request.param)
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from apiece._typing import FloatArray
 from apiece.errors import FitError
-from apiece.laws import Family, Power, Series
+from apiece.laws import Family, Linear, Power, Ridge, Series
 
 FamilyLike = str | Family
 
@@ -32,8 +32,20 @@ def chosen_family(family: FamilyLike) -> Power | Series:
             return Series(tuple(int(digit) for digit in digits))
     raise FitError(
         f"family={family!r} is not a family of laws: expected 'power', 'series', or the series "
-        "with some of its terms such as 'series24'. Pass one of these words, or Series(terms=...)."
+        "with some of its terms such as 'series24'; for bayes also 'ridge'. Pass one of these "
+        "words, or Series(terms=...)."
     )
+
+
+def family_over(family: FamilyLike, k_range: tuple[int, int]) -> Power | Series | Ridge:
+    """Return the family that a setting names, ``"ridge"`` with shifts to match the sizes.
+
+    >>> family_over("ridge", (100, 1000))
+    Ridge(shifts=(0, 30, 95, 300, 949, 3000, 9487))
+    """
+    if isinstance(family, Ridge):
+        return family
+    return Ridge.over(k_range) if family == "ridge" else chosen_family(family)
 
 
 def described(family: Family) -> str:
@@ -50,6 +62,6 @@ def described(family: Family) -> str:
 def curve_at(family: Family, params: FloatArray, k: npt.ArrayLike) -> FloatArray:
     """Evaluate law ``j`` at size ``k[j]`` alone: ``(n, p)`` and ``(n,)`` give ``(n,)``."""
     sizes = np.asarray(k, dtype=np.float64)
-    if isinstance(family, Series):
+    if isinstance(family, Linear):
         return np.asarray((params * family.basis(sizes)).sum(axis=1))
     return np.asarray(params[:, 0] * sizes ** -params[:, 1])

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from apiece._typing import FloatArray, IntArray
-from apiece.estimators._shapes import PowerShapes, SeriesShapes
+from apiece.estimators._shapes import Shapes
 from apiece.estimators._units import Units
 from apiece.records import Moments
 
@@ -63,7 +63,7 @@ class Sums(NamedTuple):
     def of(
         cls,
         moments: Moments,
-        shapes: SeriesShapes | PowerShapes,
+        shapes: Shapes,
         k_ref: float,
         beta: float,
         centre: FloatArray | None = None,
@@ -166,7 +166,7 @@ class Population:
         return Posterior(mean, cov, q, weight / weight.sum(axis=1, keepdims=True))
 
 
-def first(shapes: SeriesShapes | PowerShapes, log_unit: float = 0.0) -> Population:
+def first(shapes: Shapes, log_unit: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
     s = _FIRST_SIGNAL * shapes.prior
     return Population(s, shapes.sizes, shapes.masses, Units(1.0, log_unit))
@@ -174,7 +174,7 @@ def first(shapes: SeriesShapes | PowerShapes, log_unit: float = 0.0) -> Populati
 
 def learn(
     sums: Sums,
-    shapes: SeriesShapes | PowerShapes,
+    shapes: Shapes,
     log_scale: FloatArray,
     n_effective: float,
     *,
@@ -227,7 +227,7 @@ def learn(
 def _improved(
     now: Population,
     sums: Sums,
-    shapes: SeriesShapes | PowerShapes,
+    shapes: Shapes,
     before: FloatArray,
     log_scale: FloatArray,
     n_effective: float,

@@ -1,7 +1,7 @@
 r"""Curves that are linear once their shape is given: what empirical Bayes needs of a family.
 
-With $x = k / k_\mathrm{ref}$ a law is $\psi_k = B(x)\,u$. For the series law $B$ holds the terms
-$x^{-j/2}$; for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a grid. So a
+With $x = k / k_\mathrm{ref}$ a law is $\psi_k = B(x)\,u$. For series and ridge laws $B$ holds their
+terms; for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a grid. So a
 *shape* is a matrix $B$, a family is a list of shapes, and everything else is linear algebra.
 
 What a population looks like before any data is seen also belongs here: curves are taken to be
@@ -17,13 +17,17 @@ from typing import Final, Protocol
 import numpy as np
 
 from apiece._typing import FloatArray
-from apiece.laws import Family, Laws, Power, Series
+from apiece.laws import Family, Laws, Power, Ridge, Series
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
 _GRID: Final = np.linspace(0.0, 3.0, 25)
 _RIDGE: Final = 0.01  # variance of each term beyond that of power laws, for estimates
 _WIDE_RIDGE: Final = 0.2  # and for intervals
+_SIZES: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # of a covariance, and their shares
+_SHARES: Final = np.array([0.02, 0.08, 0.8, 0.08, 0.02])
+_SHIFTED: Final = 0.2  # standard deviation of a shifted term beside that of 1/k, for estimates
+_WIDE_SHIFTED: Final = 0.5  # and for intervals
 
 
 class Shapes(Protocol):
@@ -77,12 +81,12 @@ class SeriesShapes:
     @property
     def sizes(self) -> FloatArray:
         """From a sixteenth to sixteen times the typical."""
-        return np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
+        return _SIZES
 
     @property
     def masses(self) -> FloatArray:
         """Most points are typical."""
-        return np.array([0.02, 0.08, 0.8, 0.08, 0.02])
+        return _SHARES
 
     @property
     def prior(self) -> FloatArray:
@@ -112,6 +116,56 @@ class SeriesShapes:
     def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
         """Evaluate the terms."""
         return x[..., None] ** (-np.asarray(self.family.terms) / 2)
+
+
+@dataclass(frozen=True)
+class RidgeShapes:
+    """The ridge law: one shape, whose columns are the terms, each one at ``k_ref``.
+
+    Before data all directions of the features are taken to come to life at any size alike: the
+    coefficients of all shifts have the same variance, so that curves go on beyond the sampled sizes
+    as they come out of them, and intervals grow as that becomes uncertain.
+    """
+
+    family: Ridge
+    k_ref: float
+
+    @property
+    def n_shapes(self) -> int:
+        """There is one."""
+        return 1
+
+    @property
+    def sizes(self) -> FloatArray:
+        """From a sixteenth to sixteen times the typical."""
+        return _SIZES
+
+    @property
+    def masses(self) -> FloatArray:
+        """Most points are typical."""
+        return _SHARES
+
+    @property
+    def prior(self) -> FloatArray:
+        """The terms apart, those of the shifts smaller than that of 1/k."""
+        return self._apart(_SHIFTED)
+
+    @property
+    def wide_prior(self) -> FloatArray:
+        """The terms apart, and all alike."""
+        return self._apart(_WIDE_SHIFTED)
+
+    def _apart(self, shifted: float) -> FloatArray:
+        unit = np.where(self._shifts > 0, shifted, 1.0) / (1 + self._shifts)
+        return np.diag(unit**2)
+
+    @cached_property
+    def _shifts(self) -> FloatArray:
+        return np.asarray(self.family.shifts, dtype=np.float64) / self.k_ref
+
+    def basis(self, x: FloatArray, shape: int, centre: FloatArray | None) -> FloatArray:
+        """Evaluate the terms."""
+        return np.asarray((1 + self._shifts) / (x[..., None] + self._shifts))
 
 
 @dataclass(frozen=True)
@@ -155,8 +209,10 @@ class PowerShapes:
         return np.asarray((x ** -alpha[:, None])[..., None])
 
 
-def shapes_of(family: Family) -> SeriesShapes | PowerShapes:
+def shapes_of(family: Family, k_ref: float) -> Shapes:
     """Return the shapes of a family."""
+    if isinstance(family, Ridge):
+        return RidgeShapes(family, k_ref)
     return SeriesShapes(family) if isinstance(family, Series) else PowerShapes()
 
 

@@ -48,7 +48,7 @@ class Candidate(Protocol):
 
 CANDIDATES: Final[tuple[Candidate, ...]] = (
     Bayes("series24"),
-    Bayes("series"),
+    Bayes("ridge"),
     Bayes("power"),
     Likelihood("series24"),
     Likelihood("power"),

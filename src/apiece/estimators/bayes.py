@@ -31,7 +31,7 @@ from apiece.estimators._common import (
     rescaled,
     some_points,
 )
-from apiece.estimators._families import FamilyLike, chosen_family, curve_at, described
+from apiece.estimators._families import FamilyLike, curve_at, described, family_over
 from apiece.estimators._population import (
     ASSUMED_DECAY,
     Population,
@@ -42,9 +42,9 @@ from apiece.estimators._population import (
     noise_decay,
 )
 from apiece.estimators._regression import told_by_features
-from apiece.estimators._shapes import PowerShapes, SeriesShapes, centres, shapes_of
+from apiece.estimators._shapes import PowerShapes, Shapes, centres, shapes_of
 from apiece.estimators._units import Units, worth_of_squares
-from apiece.laws import Family, FitStatus, Laws, Series
+from apiece.laws import Family, FitStatus, Laws, Linear, Ridge, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Contributions, Moments, Table
@@ -77,9 +77,9 @@ class _Prior(NamedTuple):
 class Bayes:
     r"""Posterior laws under a population prior that is learned from all points.
 
-    For the series family the coefficients have a full population covariance, in five sizes; for
-    the power family $\alpha$ has population masses on a grid, and the height is normal given
-    $\alpha$. Each point has a unit of its own, which multiplies signal and noise, with a
+    For the series and the ridge family the coefficients have a full population covariance, in five
+    sizes; for the power family $\alpha$ has population masses on a grid, and the height is normal
+    given $\alpha$. Each point has a unit of its own, which multiplies signal and noise, with a
     heavy-tailed population.
     ``beta`` is common to all points. Given $\alpha$ or the size, the posterior mean is the same
     linear weighting of contributions for every point, of which their plain average is one.
@@ -90,10 +90,10 @@ class Bayes:
     Parameters
     ----------
     family
-        ``"series"``, ``"power"``, or a family such as ``Series(terms=(2, 4))``.
+        ``"series"``, ``"power"``, ``"ridge"``, or a family such as ``Series(terms=(2, 4))``.
     prior
         Laws of the same points in the same order, of any family, that the population is learned
-        around; None for zero.
+        around; None for zero. Ridge laws take none, and no features.
     block
         Entries of a table of moments that are fitted at once; sets memory, not results.
     """
@@ -127,16 +127,20 @@ class Bayes:
             Laws with ``cov`` and ``df``. ``diagnostics["population"]`` tells what was learned.
         """
         check(contributions)
+        family = family_over(self.family, contributions.k_range)
+        if isinstance(family, Ridge) and (X is not None or self.prior is not None):
+            raise FitError(
+                "ridge laws cannot be learned around features or a prior: expected contributions "
+                'alone. Leave those out, or pass family="series".'
+            )
         if X is not None and self.prior is None:
             return replace(self, prior=self._told(contributions, X, y, more, kind)).fit(
                 contributions
             )
-        family = chosen_family(self.family)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
-        shapes = shapes_of(family)
         prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))
-        learned = self._learn(contributions, shapes, prior, k_ref)
+        learned = self._learn(contributions, family, prior, k_ref)
 
         parts, flags = [], []
         for rows, moments in contributions.blocks(self.block):
@@ -194,7 +198,7 @@ class Bayes:
                 stacklevel=4,
             )
             return None
-        family = chosen_family(self.family)
+        family = family_over(self.family, contributions.k_range)
         plain = Bayes(family if isinstance(family, Series) else "series").fit(contributions)
         params = told_by_features(contributions, plain, X, y, more, kind)
         return replace(plain, params=params, attrs=plain.attrs | {"estimator": "features"})
@@ -207,8 +211,9 @@ class Bayes:
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(self, contributions: Table, shapes: Any, prior: _Prior, k_ref: float) -> _Learned:
+    def _learn(self, contributions: Table, family: Family, prior: _Prior, k_ref: float) -> _Learned:
         """Learn from some of the points: twice, since residuals of a first fit are needed."""
+        shapes = shapes_of(family, k_ref)
         few = some_points(contributions, _LEARNERS)
         sample = contributions.of(few)
         raw = sample.moments()
@@ -234,9 +239,8 @@ class Bayes:
 
         start = learned(_GUESS, None, shapes.prior)
         rough = _Learned(start, start, beta, _GUESS)
-        family = chosen_family(self.family)
         params = _posterior(raw, exponent, rough, family, k_ref, prior.take(few))[0]
-        z2 = self._squares(sample, params, exponent, beta, k_ref)
+        z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
         population = learned(worth, start, shapes.prior)
         cautious = learned(worth, population, shapes.wide_prior)
@@ -249,6 +253,7 @@ class Bayes:
     def _squares(
         self,
         sample: Contributions,
+        family: Family,
         params: FloatArray,
         exponent: AnyArray,
         beta: float,
@@ -259,7 +264,7 @@ class Bayes:
         told = np.empty(len(row))
         for start in range(0, len(row), self.block):  # one size for each law: bounded memory
             part = slice(start, start + self.block)
-            told[part] = curve_at(chosen_family(self.family), params[row[part]], k[part])
+            told[part] = curve_at(family, params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
         return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
 
@@ -280,7 +285,7 @@ def _posterior(
     prior: _Prior,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return parameters, covariances in local coordinates and units of a block of points."""
-    shapes = shapes_of(family)
+    shapes = shapes_of(family, k_ref)
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)
     sums = Sums.of(moments, shapes, k_ref, learned.beta, own.alpha)
@@ -290,8 +295,8 @@ def _posterior(
     unit = np.ldexp(unit, exponent)
 
     scale = np.ldexp(1.0, exponent)[:, None]
-    if isinstance(family, Series):
-        lift = scale * k_ref ** (np.asarray(family.terms) / 2)
+    if isinstance(family, Linear):
+        lift = scale / family.basis(np.array([k_ref]))
     else:
         lift = np.concatenate([scale, np.ones_like(scale)], axis=1)
     params = family.from_local(local * lift, k_ref)
@@ -306,7 +311,7 @@ def _told_by(
     sums: Sums,
     log_scale: FloatArray,
     own: _Prior,
-    shapes: SeriesShapes | PowerShapes,
+    shapes: Shapes,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return means and covariances over shapes and sizes, and units, in the points' own scales."""
     shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u

@@ -3,16 +3,29 @@ r"""The laws themselves: what each point is worth at every dataset size.
 `Laws` is the one result of every estimator: for each point a family of curves, its parameters and
 their uncertainty, the law of the noise, a status, and where it all came from. Families are small
 modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\psi_k = c/k^\alpha$,
-and [`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$.
+[`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$, and
+[`ridge`][apiece.laws.ridge] is $\psi_k = \sum_j b_j / (k + \kappa_j)$.
 """
 
 from __future__ import annotations
 
 from apiece.laws._family import Family
 from apiece.laws._laws import Estimate, Laws
+from apiece.laws._linear import Linear
 from apiece.laws.power import Power
+from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
 from apiece.laws.status import FitStatus
 from apiece.laws.student import quantile
 
-__all__ = ["Estimate", "Family", "FitStatus", "Laws", "Power", "Series", "quantile"]
+__all__ = [
+    "Estimate",
+    "Family",
+    "FitStatus",
+    "Laws",
+    "Linear",
+    "Power",
+    "Ridge",
+    "Series",
+    "quantile",
+]

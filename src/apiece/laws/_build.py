@@ -13,6 +13,7 @@ from apiece._typing import FloatArray
 from apiece.errors import DataError
 from apiece.laws._family import Family
 from apiece.laws.power import Power
+from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
 from apiece.laws.status import FitStatus, statuses
 
@@ -27,6 +28,8 @@ def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family
     >>> named_family("series", ("a2", "a4"))
     Series(terms=(2, 4))
     """
+    if name == "ridge" and parameters is not None:
+        return Ridge(tuple(int(word[1:]) for word in parameters))
     one_of("family", name, FAMILIES)
     if name == "power":
         return Power()

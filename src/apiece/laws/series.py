@@ -13,12 +13,13 @@ import numpy as np
 
 from apiece._typing import FloatArray
 from apiece.errors import FitError
+from apiece.laws._linear import Linear
 
 TERMS = (2, 3, 4)
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(Linear):
     r"""The series law, with one parameter ``a<j>`` for each term.
 
     $$\psi_k = \sum_{j \in \text{terms}} a_j\,k^{-j/2}$$
@@ -55,28 +56,6 @@ class Series:
         """Names of the parameters."""
         return tuple(f"a{j}" for j in self.terms)
 
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        """Names of the local coordinates: the parameters."""
-        return self.parameters
-
     def basis(self, k: FloatArray) -> FloatArray:
         """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
         return np.power(k[:, None], -np.asarray(self.terms) / 2)
-
-    def mean(self, params: FloatArray, k: FloatArray) -> FloatArray:
-        """Evaluate the sum: ``(n, p)`` and ``(n_k,)`` give ``(n, n_k)``."""
-        return np.asarray(params @ self.basis(k).T)
-
-    def gradient(self, params: FloatArray, k: FloatArray, k_ref: float) -> FloatArray:
-        """Differentiate by the parameters: the terms, for every point, shape ``(n, n_k, p)``."""
-        basis = self.basis(k)
-        return np.broadcast_to(basis, (len(params), *basis.shape))
-
-    def to_local(self, params: FloatArray, k_ref: float) -> FloatArray:
-        """Return the parameters as they are."""
-        return params
-
-    def from_local(self, local: FloatArray, k_ref: float) -> FloatArray:
-        """Return the coordinates as they are."""
-        return local

@@ -14,7 +14,7 @@ import numpy as np
 from apiece._rng import RandomState, seed_from, stream
 from apiece._typing import FloatArray
 from apiece.errors import PlanError
-from apiece.laws import Laws, Series, quantile
+from apiece.laws import Laws, Linear, quantile
 from apiece.laws.student import spread_of_scale
 from apiece.valuation._weights import SizeWeights, nodes
 
@@ -68,10 +68,10 @@ def drawn_values(
 ) -> Iterator[FloatArray]:
     r"""Yield such draws one by one, each of shape ``(n_points,)``, as many as by default.
 
-    The value of a series is linear in its parameters, so that it is Student's t itself, and one
+    Where curves are linear in their parameters, so is the value: it is Student's t itself, and one
     number for each point is drawn instead of all parameters.
     """
-    if not isinstance(laws.family, Series):
+    if not isinstance(laws.family, Linear):
         yield from draw_values(laws, weights, random_state=random_state)
         return
     sums = nodes(weights, _WIDTH)

@@ -17,7 +17,7 @@ from apiece.estimators._population import (
 )
 from apiece.estimators._shapes import SeriesShapes
 from apiece.estimators._units import Units, spread_of_units, worth_of_squares
-from apiece.laws import FitStatus, Laws, Series
+from apiece.laws import FitStatus, Laws, Ridge, Series
 from apiece.records import Contributions
 
 
@@ -138,7 +138,7 @@ def test_the_population_is_told_in_the_diagnostics(truth):
 
 def test_the_size_of_a_block_sets_memory_not_results(truth):
     table = synthetic.sample(truth, samples=12)
-    for family in ("series", "power"):
+    for family in ("series", "power", "ridge"):
         one, two = Bayes(family=family).fit(table), Bayes(family=family, block=100).fit(table)
         assert_allclose(one.params, two.params, rtol=1e-12)
 
@@ -181,6 +181,33 @@ def test_a_prior_of_other_points_is_refused(truth):
 def test_an_unknown_family_is_refused(truth):
     with pytest.raises(FitError, match="family='cubic' is not a family"):
         Bayes(family="cubic").fit(synthetic.sample(truth, samples=5))
+
+
+def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes():
+    rng = np.random.default_rng(3)
+    penalised = Laws.from_arrays(
+        family=Ridge((0, 500, 5000)),
+        params=rng.standard_normal((300, 3)) * [0.5, 0.5, 2.0],
+        sigma=0.5,
+        beta=2.0,
+    )
+    table = synthetic.sample(penalised, samples=200, random_state=4)
+    far = penalised.mean(5000)
+    error, covered = {}, {}
+    for word in ("ridge", "series", "series24"):
+        laws = Bayes(word).fit(table)
+        low, high = laws.interval(5000)
+        error[word] = ((laws.mean(5000) - far) ** 2).sum()
+        covered[word] = ((low <= far) & (far <= high)).mean()
+    assert error["ridge"] < 0.8 * error["series"] < 0.8 * error["series24"]
+    assert covered["ridge"] > 1.5 * covered["series"] > 1.5 * covered["series24"]
+
+
+@pytest.mark.parametrize("beside", [{"X": np.ones((300, 1)), "y": np.arange(300) % 2}, {}])
+def test_ridge_laws_beside_features_or_a_prior_are_refused(truth, beside):
+    estimator = Bayes("ridge", prior=None if beside else truth)
+    with pytest.raises(FitError, match="ridge laws cannot be learned around"):
+        estimator.fit(synthetic.sample(truth, samples=5), **beside)
 
 
 def test_features_bring_laws_closer_where_points_have_training_sets_of_their_own():

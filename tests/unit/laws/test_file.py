@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from apiece.errors import StoreError
-from apiece.laws import Laws
+from apiece.laws import Laws, Power, Ridge, Series
 
 
 @pytest.fixture
@@ -34,6 +34,16 @@ def test_a_saved_file_reads_as_a_plain_table(laws, tmp_path):
     assert_array_equal(table["alpha"], laws.alpha)
     assert_array_equal(table["cov_psi_ref_alpha"], laws.cov[:, 0, 1])
     assert set(table["status"]) == {"OK"}
+
+
+@pytest.mark.parametrize("family", [Power(), Series((2, 4)), Ridge((0, 30, 1000))])
+def test_a_file_remembers_the_family_and_its_terms(family, tmp_path):
+    p = len(family.parameters)
+    laws = Laws.from_arrays(family=family, params=np.ones((3, p)), cov=np.array([np.eye(p)] * 3))
+    laws.save(tmp_path / "laws.parquet")
+    again = Laws.load(tmp_path / "laws.parquet")
+    assert again.family == family
+    assert_array_equal(again.stderr([10, 100]), laws.stderr([10, 100]))
 
 
 def test_paths_may_be_text(laws, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from apiece.errors import CardinalityError, DataError, FitError, PlanError, UnknownNameError
-from apiece.laws import FitStatus, Laws, Power, Series
+from apiece.laws import FitStatus, Laws, Power, Ridge, Series
 
 
 @pytest.fixture
@@ -206,6 +206,27 @@ def test_columns_that_do_not_agree_are_refused(laws):
 def test_terms_outside_the_series_are_refused(terms):
     with pytest.raises(FitError, match="rising"):
         Series(terms=terms)
+
+
+def test_ridge_laws_are_constant_below_their_shift_and_fall_beyond_it():
+    laws = Laws.from_arrays(family=Ridge(shifts=(0, 1000)), params=[[0.0, 1000.0], [5.0, 0.0]])
+    assert_allclose(laws.mean([1, 10**6])[0], [1000 / 1001, 1000 / 1_001_000])
+    assert_allclose(laws.mean([1, 10])[1], [5.0, 0.5])
+    assert laws.family.parameters == ("b0", "b1000")
+
+
+@pytest.mark.parametrize("k_range", [(1, 2), (100, 1000), (10, 1_000_000)])
+def test_shifts_reach_from_below_the_sampled_sizes_to_ten_times_beyond(k_range):
+    shifts = Ridge.over(k_range).shifts
+    assert shifts[0] == 0
+    assert shifts[1] <= k_range[0]
+    assert 5 * k_range[1] <= shifts[-1] <= 20 * k_range[1]
+
+
+@pytest.mark.parametrize("shifts", [(), (10,), (0, 20, 10), (0, 0)])
+def test_shifts_that_make_no_ridge_law_are_refused(shifts):
+    with pytest.raises(FitError, match="first of them 0"):
+        Ridge(shifts=shifts)
 
 
 def test_attributes_that_no_file_can_hold_are_refused_by_name():

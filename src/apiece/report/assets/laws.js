@@ -3,6 +3,7 @@
 
    power   psi_k = c k^-alpha, local coordinates (psi_ref, alpha)
    series  psi_k = sum_j a_j k^(-j/2), local coordinates the a_j
+   ridge   psi_k = sum_j b_j / (k + shift_j), local coordinates the b_j
 
    Standard errors are sqrt(g' C g) for the gradient g by the local coordinates; coordinates are
    brought to unit variance and gradients to unit size first, so that no number leaves its range. */
@@ -13,15 +14,16 @@ function makeLaws(report) {
   const n = report.ids.length;
   const params = parameters.map((name) => arrays[`param_${name}`]);
   const isPower = report.family === "power";
-  const exponents = isPower ? null : parameters.map((name) => -Number(name.slice(1)) / 2);
+  const term = isPower ? null : parameters.map((name) => Number(name.slice(1)));
+  const termAt = report.family === "ridge" ? (k, j) => 1 / (k + j) : (k, j) => Math.pow(k, -j / 2);
   const height = isPower ? params[0].map((c, i) => c * Math.pow(kRef, -params[1][i])) : null;
   const hasCov = arrays.cov_00 !== undefined;
   const { spread, correlation } = hasCov ? correlations(arrays, n, p) : {};
   const gradient = new Float64Array(p);
 
-  /* What all points share at one size: the terms of a series, or how far it is from k_ref. */
+  /* What all points share at one size: the terms of a sum, or how far it is from k_ref. */
   const termsAt = (k) =>
-    isPower ? [k / kRef, Math.log(k / kRef)] : exponents.map((power) => Math.pow(k, power));
+    isPower ? [k / kRef, Math.log(k / kRef)] : term.map((j) => termAt(k, j));
 
   /* Value of a point; its gradient by the local coordinates is left in `gradient`. */
   function meanOf(i, terms) {

@@ -1,0 +1,75 @@
+r"""The ridge law, $\psi_k = \sum_j b_j / (k + \kappa_j)$, for learners that hold back.
+
+A penalised learner does not use a direction of its features until it has seen enough of it: to
+first order a contribution is $\sum_j c_j / (k h_j + 1/C)$ over the directions, with curvature
+$h_j$ and penalty $1/C$. Each direction gives a term in $1/(k + \kappa)$ with $\kappa = 1/(C h_j)$,
+which is constant while $k \ll \kappa$ and falls as $1/k$ beyond. As long as new directions come to
+life, contributions fall more slowly than $1/k$, which no series in $1/\sqrt{k}$ goes on with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apiece._typing import FloatArray
+from apiece.errors import FitError
+from apiece.laws._linear import Linear
+
+_STEP = np.sqrt(10.0)  # from one shift to the next
+_FIRST, _LAST = 0.3, 10.0  # the least shift over the least size, and the largest over the largest
+
+
+@dataclass(frozen=True)
+class Ridge(Linear):
+    r"""The ridge law, with one parameter ``b<shift>`` for each term.
+
+    $$\psi_k = \sum_j \frac{b_j}{k + \kappa_j}$$
+
+    Parameters
+    ----------
+    shifts
+        The sizes $\kappa_j$ from which on a term falls as $1/k$: whole numbers in rising order, the
+        first of them 0.
+
+    Examples
+    --------
+    >>> Ridge(shifts=(0, 100)).mean(np.array([[1.0, 6.0]]), np.array([50.0, 200.0]))
+    array([[0.06 , 0.025]])
+    """
+
+    shifts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.shifts[:1] != (0,) or list(self.shifts) != sorted(set(self.shifts)):
+            raise FitError(
+                f"shifts={self.shifts} is not a ridge law: expected whole numbers in rising order, "
+                "the first of them 0. Pass for example shifts=(0, 100, 1000)."
+            )
+
+    @classmethod
+    def over(cls, k_range: tuple[int, int]) -> Ridge:
+        """Return the law with shifts from below the sampled sizes to ten times beyond them.
+
+        >>> Ridge.over((100, 1000)).shifts
+        (0, 30, 95, 300, 949, 3000, 9487)
+        """
+        first, last = _FIRST * k_range[0], _LAST * k_range[1]
+        count = 1 + round(float(np.log(last / first) / np.log(_STEP)))
+        shifts = np.rint(first * _STEP ** np.arange(count)).astype(int).tolist()
+        return cls(tuple(sorted({0, *shifts})))
+
+    @property
+    def name(self) -> str:
+        """The word for the family."""
+        return "ridge"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(f"b{shift}" for shift in self.shifts)
+
+    def basis(self, k: FloatArray) -> FloatArray:
+        """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
+        return 1 / (k[:, None] + np.asarray(self.shifts, dtype=np.float64))
