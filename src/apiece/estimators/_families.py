@@ -31,9 +31,9 @@ def chosen_family(family: FamilyLike) -> Power | Series:
         if digits.isdigit():
             return Series(tuple(int(digit) for digit in digits))
     raise FitError(
-        f"family={family!r} is not a family of laws: expected 'power', 'series', or the series "
-        "with some of its terms such as 'series24'; for bayes also 'ridge'. Pass one of these "
-        "words, or Series(terms=...)."
+        f"family={family!r} is not a family that this method fits: expected 'power', 'series', "
+        "or the series with some of its terms such as 'series24'; with bayes also 'ridge'. Pass "
+        "one of these words, or Series(terms=...)."
     )
 
 

@@ -28,7 +28,12 @@ def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family
     >>> named_family("series", ("a2", "a4"))
     Series(terms=(2, 4))
     """
-    if name == "ridge" and parameters is not None:
+    if name == "ridge":
+        if parameters is None:
+            raise DataError(
+                "family='ridge' does not say its shifts: expected a family with them. Pass for "
+                "example family=Ridge(shifts=(0, 100, 1000))."
+            )
         return Ridge(tuple(int(word[1:]) for word in parameters))
     one_of("family", name, FAMILIES)
     if name == "power":

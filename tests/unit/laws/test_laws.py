@@ -223,6 +223,11 @@ def test_shifts_reach_from_below_the_sampled_sizes_to_ten_times_beyond(k_range):
     assert 5 * k_range[1] <= shifts[-1] <= 20 * k_range[1]
 
 
+def test_the_word_ridge_does_not_say_its_shifts():
+    with pytest.raises(DataError, match=r"family=Ridge\(shifts=\(0, 100, 1000\)\)"):
+        Laws.from_arrays(family="ridge", params=[[1.0, 2.0]])
+
+
 @pytest.mark.parametrize("shifts", [(), (10,), (0, 20, 10), (0, 0)])
 def test_shifts_that_make_no_ridge_law_are_refused(shifts):
     with pytest.raises(FitError, match="first of them 0"):
