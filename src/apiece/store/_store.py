@@ -162,13 +162,13 @@ class FolderStore(_Described):
                 "Point `to` (--to) at another folder."
             )
         is_whole = not is_new and place.has("points.parquet")
-        table = None if is_whole else _encode_points(points)
-        if is_new and table is not None:
+        table = b"" if is_whole else _encode_points(points)
+        if is_new:
             signed = {**manifest, "files": {"points.parquet": _digest(table)}}
             place.write("manifest.json", encode_manifest(signed), replace=False)
         store = cls(where)
         store.extend(manifest)  # refuses another run, before anything of it is touched
-        if table is not None:
+        if not is_whole:
             place.write("points.parquet", table)
         place.sweep()
         return store
