@@ -373,9 +373,7 @@ def robustness(options: argparse.Namespace) -> None:
                 failures[word] += table.n_points
                 continue
             known = np.isfinite(laws.params).all(axis=1)
-            if word.startswith(
-                "bayes"
-            ):  # maximum likelihood has no interval from one size or zeros
+            if word.startswith("bayes"):  # others have no interval from one size, or from zeros
                 known &= np.isfinite(laws.stderr(100))
             is_bad = ~known & (laws.n_samples >= 3)
             failures[word] += int(is_bad.sum())

@@ -63,15 +63,12 @@ class Shapes(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class SeriesShapes:
-    """The series law: one shape, whose columns are the terms.
+class _Terms:
+    """One shape, whose columns are the terms of a sum.
 
     Some points have much more signal for their noise than others: the covariance of the
     coefficients comes in five sizes, whose shares are learned.
     """
-
-    family: Series
 
     @property
     def n_shapes(self) -> int:
@@ -87,6 +84,13 @@ class SeriesShapes:
     def masses(self) -> FloatArray:
         """Most points are typical."""
         return _SHARES
+
+
+@dataclass(frozen=True)
+class SeriesShapes(_Terms):
+    """The series law."""
+
+    family: Series
 
     @property
     def prior(self) -> FloatArray:
@@ -119,8 +123,8 @@ class SeriesShapes:
 
 
 @dataclass(frozen=True)
-class RidgeShapes:
-    """The ridge law: one shape, whose columns are the terms, each one at ``k_ref``.
+class RidgeShapes(_Terms):
+    """The ridge law, each of whose terms is one at ``k_ref``.
 
     Before data all directions of the features are taken to come to life at any size alike: the
     coefficients of all shifts have the same variance, so that curves go on beyond the sampled sizes
@@ -129,21 +133,6 @@ class RidgeShapes:
 
     family: Ridge
     k_ref: float
-
-    @property
-    def n_shapes(self) -> int:
-        """There is one."""
-        return 1
-
-    @property
-    def sizes(self) -> FloatArray:
-        """From a sixteenth to sixteen times the typical."""
-        return _SIZES
-
-    @property
-    def masses(self) -> FloatArray:
-        """Most points are typical."""
-        return _SHARES
 
     @property
     def prior(self) -> FloatArray:
