@@ -133,7 +133,10 @@ def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer,
     twice = np.array([1.0, 3.0, *[np.nan] * 4])
     never = np.full(6, np.nan)
     gains = np.stack([never, once, twice, seen] + [np.zeros(6)] * (len(laws) - 4), axis=1)
-    monkeypatch.setattr(together, "_gains", lambda rows, picked: gains)
+    first = together.position[0]
+    tasks = [Task(j, first + np.flatnonzero(np.isnan(gains[j])), first[None], 0) for j in range(6)]
+    monkeypatch.setattr(together, "_draw", lambda: tasks)
+    monkeypatch.setattr(together, "_run", lambda j, task, picked, rows: gains[j, rows - first])
     rules = make_rules(
         take=1,
         quotas=None,
