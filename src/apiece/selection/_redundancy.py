@@ -146,19 +146,19 @@ class Together:
             if not len(left):
                 break
             gains = self._gains(left, basket.rows)
-            mean = _mean(gains)
-            rise = (mean - _error(so_far + gains) + _error(so_far)) / rules.cost[left]
+            rise = (_lower(so_far + gains) - _lower(so_far)) / rules.cost[left]
             best = int(np.argmax(np.nan_to_num(rise, nan=-np.inf)))
-            if not rules.is_wanted(mean[best]):
+            if not rules.is_wanted(gains[:, best].mean()):
                 break
             basket.add(int(left[best]))
-            so_far += np.where(np.isnan(gains), mean, gains)[:, [best]]
+            so_far += gains[:, [best]]
         return self._measured(np.array(basket.rows, dtype=np.int64))
 
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
         """Return what rows gain after the picks, by training set, shape ``(draws, n_rows)``.
 
-        A training set that a row is in already tells nothing of it, and has nan.
+        A training set that a row is in already tells nothing of it, and gets the mean of the
+        others; a row that is in all of them has nan.
         """
         gains = np.full((self.draws, len(rows)), np.nan)
         points = self.position[rows]
@@ -166,7 +166,10 @@ class Together:
             is_outside = ~np.isin(points, task.subset)
             if is_outside.any():
                 gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
-        return gains
+        is_seen = np.isfinite(gains)
+        total, count = np.where(is_seen, gains, 0.0).sum(axis=0), is_seen.sum(axis=0)
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return np.where(is_seen, gains, mean)
 
     def _measured(self, rows: IntArray) -> Joint:
         """Measure each pick after those before it, on training sets of their own."""
@@ -179,7 +182,7 @@ class Together:
                 gains[number, step] = self._run(
                     number, one, rows[:step].tolist(), self.position[[row]]
                 ).item()
-        return Joint(rows, _mean(gains), _error(gains))
+        return Joint(rows, gains.mean(axis=0), _error(gains))
 
     def _draw(self) -> list[Task]:
         first, self._next = self._next, self._next + self.draws
@@ -193,15 +196,11 @@ class Together:
         return judge.run(Task(task.index, subset, points, task.seed)).delta
 
 
-def _mean(gains: FloatArray) -> FloatArray:
-    """Return the mean over the training sets that tell something, shape ``(n_rows,)``."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(gains, axis=0) / np.isfinite(gains).sum(axis=0))
-
-
 def _error(gains: FloatArray) -> FloatArray:
-    """Return the standard error of that mean, shape ``(n_rows,)``; nan below two of them."""
-    n = np.isfinite(gains).sum(axis=0)
-    squares = np.nansum((gains - _mean(gains)) ** 2, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(n > 1, np.sqrt(squares / (n * (n - 1.0))), np.nan))
+    """Return the standard error of the mean over training sets, shape ``(n_rows,)``."""
+    return np.asarray(gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+
+
+def _lower(gains: FloatArray) -> FloatArray:
+    """Return the mean over training sets less one standard error, shape ``(n_rows,)``."""
+    return np.asarray(gains.mean(axis=0) - _error(gains))

@@ -125,30 +125,6 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
     assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
 
 
-def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer, monkeypatch):
-    dataset, laws = offer
-    together = together_of(dataset, laws, draws=6, most=1)
-    seen = np.array([1.0, 3.0, 1.0, 3.0, 1.0, 3.0])
-    once = np.array([2.5, *[np.nan] * 5])  # more, but who knows
-    twice = np.array([1.0, 3.0, *[np.nan] * 4])
-    never = np.full(6, np.nan)
-    gains = np.stack([never, once, twice, seen] + [np.zeros(6)] * (len(laws) - 4), axis=1)
-    first = together.position[0]
-    tasks = [Task(j, first + np.flatnonzero(np.isnan(gains[j])), first[None], 0) for j in range(6)]
-    monkeypatch.setattr(together, "_draw", lambda: tasks)
-    monkeypatch.setattr(together, "_run", lambda j, task, picked, rows: gains[j, rows - first])
-    rules = make_rules(
-        take=1,
-        quotas=None,
-        costs=None,
-        budget=None,
-        ids=laws.ids,
-        labels=None,
-        is_known=np.ones(len(laws), dtype=bool),
-    )
-    assert together.pick(rules).rows.tolist() == [3]
-
-
 def test_picks_are_not_fitted_to_the_rows_that_judge_them():
     """Noise alone tells the candidates apart; the bound prefers those that move little."""
     rng = np.random.default_rng(1)
