@@ -4,12 +4,14 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
 from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine
 from apiece.engine._logistic import converged
-from apiece.engine._newton import _FAR, Joining, fit_base
+from apiece.engine._newton import _FAR, Joining, _proximal, _start, fit_base
 from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
 from apiece.records import Task
 
@@ -117,3 +119,54 @@ def test_the_remainder_keeps_its_digits_far_from_the_optimum(m, eta):
     found = Joining(base)._remainder(np.array([[eta]], dtype=np.float32), _FAR)
     curved = C * first * (1 - first) * eta**2 / 2  # what cancels where the second derivative does
     assert_allclose(found[0], exact.astype(float), atol=1e-5 * float(min(curved[0], C)), rtol=1e-5)
+
+
+@given(
+    margin=st.floats(-60, 60),
+    log_beta=st.floats(-6, 6),
+    log_c=st.floats(-4, 4),
+    y=st.integers(0, 1),
+    start=st.none() | st.floats(0, 1),
+)
+@example(-5.5370838112486265, np.log10(11.536804391871843), 0.0, 1, 1.0)
+@example(37.506364450409954, np.log10(149.8826528848877), 0.0, 1, None)
+def test_the_weight_of_a_joining_point_solves_its_equation(margin, log_beta, log_c, y, start):
+    C, beta, sign = 10.0**log_c, 10.0**log_beta, 2 * y - 1
+    before, pull = sign * margin, C * beta
+    root = brentq(
+        lambda w: w - before - pull * expit(-w), before - 1, before + pull + 1, xtol=1e-13
+    )
+    found = _proximal(
+        np.array([margin]),
+        np.array([beta]),
+        np.array([float(y)]),
+        C,
+        start=None if start is None else np.array([sign * C * start]),
+    )
+    assert_allclose(found, sign * C * expit(-root), rtol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    k=st.integers(2, 12),
+    more=st.integers(1, 10),
+    log_c=st.floats(-3, 2),
+    has_intercept=st.booleans(),
+)
+def test_with_few_rows_the_fit_starts_at_its_optimum(seed, k, more, log_c, has_intercept):
+    rng = np.random.default_rng(seed)
+    X, C = rng.normal(size=(k, k + more)), 10.0**log_c
+    y, penalty = rng.integers(2, size=k).astype(float), np.ones(k + more)
+    y[:2] = [0, 1]
+    if has_intercept:
+        X[:, -1], penalty[-1] = 1.0, 0.0
+    theta = _start(X, y, penalty, C)
+    gradient = C * X.T @ (expit(X @ theta) - y) + penalty * theta
+    assert np.abs(theta).max() > 0
+    assert_allclose(gradient, 0, atol=1e-9 * (1 + C))
+
+
+def test_rows_that_overflow_leave_the_start_at_zero():
+    X = np.full((2, 3), 1e200)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert_allclose(_start(X, np.array([0.0, 1.0]), np.ones(3), 1.0), 0.0)

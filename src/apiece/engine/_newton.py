@@ -24,7 +24,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.special import expit
 
 from apiece._typing import AnyArray, BoolArray, FloatArray
 from apiece.engine._softmax import RADIUS as WIDE
@@ -43,6 +44,8 @@ class _Range(NamedTuple):
 _NEAR = _Range(RADIUS, steps=12, tolerance=1e-6)  # what is left is far less than the last step
 _FAR = _Range(WIDE, steps=40, tolerance=2e-7)  # as much is left
 _NEWTON_STEPS = 80
+_FIRST_STEPS = 20  # with few rows, in coordinates of theirs
+_SETTLED = 1e-6  # change of margins at which these end
 _ROUNDED = 1e-4  # to which a system is solved in single precision, relative
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
 
@@ -97,22 +100,23 @@ def fit_base(
     start
         Parameters to start from, shape ``(p,)``; zero by default.
     """
-    theta = np.zeros(X.shape[1]) if start is None else start
+    if start is None:
+        start = _start(X, y, penalty, C)
+    theta = start
     margins = X @ theta
     diagonal, last = np.diag_indices(X.shape[1]), np.inf
     for _ in range(_NEWTON_STEPS):
         p = sigmoid(margins)
+        gradient = C * (X.T @ (p - y)) + penalty * theta
         weighted = X * np.sqrt(C * p * sigmoid(-margins))[:, None]
         hessian = weighted.T @ weighted
         hessian[diagonal] += penalty
-        gradient = C * (X.T @ (p - y)) + penalty * theta
         try:
             factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return None
-        half = solve_triangular(factor, gradient, lower=True, check_finite=False)
-        step = -solve_triangular(factor, half, lower=True, trans=1, check_finite=False)
-        decrement = float(np.sqrt(half @ half))
+        step = -cho_solve((factor, True), gradient, check_finite=False)
+        decrement = float(np.sqrt(-gradient @ step))
         if not np.isfinite(decrement):
             return None
         change = X @ step
@@ -127,6 +131,42 @@ def fit_base(
             return BaseFit(theta, factor, X @ theta, rows, C, decrement**2)
         last = decrement
     return None
+
+
+def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> FloatArray:
+    r"""Return parameters near the optimum, where these are more than the rows of D; else zeros.
+
+    With penalised columns $Z$, the optimum has weights $Z^\top\alpha$, where
+    $\alpha = C(y - \sigma(m))$ and $m = ZZ^\top\alpha + \text{intercept}$. So Newton's method takes
+    but $k$ equations: at margins $m$ with $w = C\sigma'(m)$, its step goes to the solution of
+    $\alpha = C(y - \sigma(m)) - w(ZZ^\top\alpha + \text{intercept} - m)$ that sums to zero.
+    """
+    (k, n), is_penalised = X.shape, penalty > 0
+    theta = np.zeros(n)
+    if k >= n:
+        return theta
+    Z, margins = X[:, is_penalised], np.zeros(k)
+    gram = Z @ Z.T
+    for _ in range(_FIRST_STEPS):
+        p = sigmoid(margins)
+        weight = C * p * (1 - p)
+        root = np.sqrt(weight)[:, None]
+        system = root * gram * root.T
+        system[np.diag_indices(k)] += 1
+        sides = np.stack([C * (y - p) + weight * margins, weight], axis=1)
+        try:
+            factor = cholesky(system, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            break
+        parts = cho_solve((factor, True), root * (gram @ sides), check_finite=False)
+        a, per_intercept = (sides - root * parts).T
+        intercept = 0.0 if is_penalised.all() else a.sum() / per_intercept.sum()
+        alpha = a - intercept * per_intercept
+        last, margins = margins, gram @ alpha + intercept
+        if np.abs(margins - last).max() < _SETTLED:
+            theta[is_penalised], theta[~is_penalised] = Z.T @ alpha, intercept
+            break
+    return theta
 
 
 def _line_search(
@@ -390,21 +430,28 @@ def _within(x: AnyArray, radius: float, squares: FloatArray | None = None) -> Bo
 def _proximal(
     margin: FloatArray, beta: FloatArray, y: FloatArray, C: float, start: FloatArray | None = None
 ) -> FloatArray:
-    r"""Solve $t = C (y - \sigma(\text{margin} + t \beta))$ for every row, by safeguarded Newton."""
-    low, high = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
-    t = np.zeros(len(y)) if start is None else start
-    for _ in range(100):
-        p = sigmoid(margin + t * beta)
-        h = t + C * (p - y)
-        low, high = np.where(h < 0, t, low), np.where(h > 0, t, high)
-        step = h / (1 + C * beta * p * (1 - p))
-        new = t - step
-        is_close = np.abs(step) <= 1e-9 * np.abs(new)  # and Newton squares what is left
-        outside = ~is_close & ((new <= low) | (new >= high))
-        t = np.where(outside, (low + high) / 2, new)
-        if is_close.all():
+    r"""Solve $t = C (y - \sigma(\text{margin} + t \beta))$ for every row.
+
+    With margins $w$ towards the point's own class, before it joins $w_0$, this is
+    $f(w) = w - w_0 - C\beta\,\sigma(-w) = 0$. Here $f$ rises, is convex below 0 and concave above,
+    and the sign of $f(0)$ tells on which side the root is: kept to that side, Newton's steps
+    overshoot at most once. A step $h$ leaves a relative error of $t$ below $h^2$.
+    """
+    sign = np.where(y > 0, 1.0, -1.0)
+    before, pull = sign * margin, C * beta
+    after, is_above = before + pull, 2 * before + pull > 0
+    low = np.where(is_above, np.maximum(before, 0.0), before)
+    high = np.where(is_above, after, np.minimum(after, 0.0))
+    w = np.where(is_above, low, high)
+    if start is not None:
+        w = np.clip(before + np.abs(start) * beta, low, high)
+    for _ in range(_NEWTON_STEPS):
+        rest = expit(-w)
+        step = (before - w + pull * rest) / (1 + pull * rest * (1 - rest))
+        w = np.clip(w + step, low, high)
+        if not (np.abs(step) > 1e-5).any():
             break
-    return t
+    return np.asarray(C * sign * expit(-w))
 
 
 def _conjugate_gradients(
