@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from apiece import Dataset
 from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine
 from apiece.engine._logistic import converged
-from apiece.engine._newton import _FAR, Joining, _proximal, _start, fit_base
+from apiece.engine._logistic_fit import _start, fit_base
+from apiece.engine._logistic_joining import _FAR, Joining, _proximal
 from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
 from apiece.records import Task
 

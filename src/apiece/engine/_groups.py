@@ -29,9 +29,9 @@ from apiece.engine import _linear
 from apiece.engine._choose import Engine, choose_engine
 from apiece.engine._linear import LinearEngine
 from apiece.engine._logistic import LogisticEngine
+from apiece.engine._logistic_fit import fit_base
 from apiece.engine._metrics import Metric, squared_error
 from apiece.engine._models import Model
-from apiece.engine._newton import fit_base
 from apiece.engine._score import margin_loss
 from apiece.errors import ModelError
 from apiece.records import Outcome, Task

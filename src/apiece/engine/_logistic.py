@@ -1,9 +1,9 @@
 r"""Logistic regression, exactly: every joining point solved from the fit on D.
 
 The optimum with point $z$ is the minimiser of scikit-learn's own objective on $D \cup z$. It is
-found from that on $D$ (`_newton.py` for two classes, `_softmax_joining.py` for more) in a few
-products of matrices over all points of a block, instead of a fit from scratch for each of them. A
-point that does not converge is refitted.
+found from that on $D$ (`_logistic_joining.py` for two classes, `_softmax_joining.py` for more) in a
+few products of matrices over all points of a block, instead of a fit from scratch for each of them.
+A point that does not converge is refitted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engine._base import BaseEngine
+from apiece.engine._logistic_fit import fit_base
+from apiece.engine._logistic_joining import Joining
 from apiece.engine._metrics import Metric
 from apiece.engine._models import Model
-from apiece.engine._newton import Joining, fit_base
 from apiece.engine._refit import RefitEngine
 from apiece.engine._score import MarginScore
 from apiece.engine._softmax_fit import fit_base as fit_softmax

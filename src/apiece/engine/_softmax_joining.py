@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.engine._newton import along
+from apiece.engine._logistic_joining import along
 from apiece.engine._softmax import (
     RADIUS,
     against,
