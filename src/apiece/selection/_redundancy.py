@@ -9,8 +9,8 @@ $$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
 its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
 engine computes that for all points of a shortlist at once.
 
-Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts. So the
-spread of the gains over $j$ tells both what comes of the training sets and what comes of these
+Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts, as long as
+these have enough rows; else several share a part. So the spread of the gains over $j$ tells both what comes of the training sets and what comes of these
 rows, which picks would otherwise be fitted to, the more so the larger the training set; and a pick
 is one that raises most the lower bound of what the set gains, its mean less one standard error. In
 the end the picks are measured again, on training sets that had no part in picking them: their gains
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _QUICK: Final = ("linear", "logistic", "knn")  # engines that value many points at once
+_ENOUGH: Final = 50  # validation rows that a training set is judged by, at least, if there are
 _MOST: Final = 500_000  # contributions that take them a minute or so
 
 
@@ -129,7 +130,8 @@ class Together:
         if self._engine.metric.name not in METRICS:
             return [self._engine]
         order = stream(self.seed, 7).permutation(self.dataset.n_validation)
-        return [self._judge(rows) for rows in np.array_split(order, min(self.draws, len(order)))]
+        n_parts = max(1, min(self.draws, len(order) // _ENOUGH))
+        return [self._judge(rows) for rows in np.array_split(order, n_parts)]
 
     @property
     def is_quick(self) -> bool:
@@ -146,19 +148,19 @@ class Together:
             if not len(left):
                 break
             gains = self._gains(left, basket.rows)
-            rise = (_lower(so_far + gains) - _lower(so_far)) / rules.cost[left]
+            mean = _mean(gains)
+            rise = (mean - _error(so_far + gains) + _error(so_far)) / rules.cost[left]
             best = int(np.argmax(np.nan_to_num(rise, nan=-np.inf)))
-            if not rules.is_wanted(gains[:, best].mean()):
+            if not rules.is_wanted(mean[best]):
                 break
             basket.add(int(left[best]))
-            so_far += gains[:, [best]]
+            so_far += np.where(np.isnan(gains), mean, gains)[:, [best]]
         return self._measured(np.array(basket.rows, dtype=np.int64))
 
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
         """Return what rows gain after the picks, by training set, shape ``(draws, n_rows)``.
 
-        A training set that a row is in already tells nothing of it, and gets the mean of the
-        others; a row that is in all of them has nan.
+        A training set that a row is in already tells nothing of it, and has nan.
         """
         gains = np.full((self.draws, len(rows)), np.nan)
         points = self.position[rows]
@@ -166,10 +168,7 @@ class Together:
             is_outside = ~np.isin(points, task.subset)
             if is_outside.any():
                 gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
-        is_seen = np.isfinite(gains)
-        total, count = np.where(is_seen, gains, 0.0).sum(axis=0), is_seen.sum(axis=0)
-        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        return np.where(is_seen, gains, mean)
+        return gains
 
     def _measured(self, rows: IntArray) -> Joint:
         """Measure each pick after those before it, on training sets of their own."""
@@ -182,7 +181,7 @@ class Together:
                 gains[number, step] = self._run(
                     number, one, rows[:step].tolist(), self.position[[row]]
                 ).item()
-        return Joint(rows, gains.mean(axis=0), _error(gains))
+        return Joint(rows, _mean(gains), _error(gains))
 
     def _draw(self) -> list[Task]:
         first, self._next = self._next, self._next + self.draws
@@ -196,11 +195,15 @@ class Together:
         return judge.run(Task(task.index, subset, points, task.seed)).delta
 
 
+def _mean(gains: FloatArray) -> FloatArray:
+    """Return the mean over the training sets that tell something, shape ``(n_rows,)``."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(gains, axis=0) / np.isfinite(gains).sum(axis=0))
+
+
 def _error(gains: FloatArray) -> FloatArray:
-    """Return the standard error of the mean over training sets, shape ``(n_rows,)``."""
-    return np.asarray(gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
-
-
-def _lower(gains: FloatArray) -> FloatArray:
-    """Return the mean over training sets less one standard error, shape ``(n_rows,)``."""
-    return np.asarray(gains.mean(axis=0) - _error(gains))
+    """Return the standard error of that mean, shape ``(n_rows,)``; nan below two of them."""
+    n = np.isfinite(gains).sum(axis=0)
+    squares = np.nansum((gains - _mean(gains)) ** 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(n > 1, np.sqrt(squares / (n * (n - 1.0))), np.nan))

@@ -77,7 +77,8 @@ def select(
     model, metric, engine
         As in `collect`; by default those of the run that the laws were fitted to.
     draws
-        Training sets for each pick, and parts of the validation rows, one for each set.
+        Training sets for each pick, and parts of the validation rows, one for each set as long as
+        a part has 50 rows.
     shortlist
         How many of the best single points are valued together; 10 for each pick by default. The
         work is about picks x ``draws`` x ``shortlist`` contributions.

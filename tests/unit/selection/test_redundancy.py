@@ -125,10 +125,34 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
     assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
 
 
+def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer, monkeypatch):
+    dataset, laws = offer
+    together = together_of(dataset, laws, draws=6, most=1)
+    seen = np.array([1.0, 3.0, 1.0, 3.0, 1.0, 3.0])
+    once = np.array([2.5, *[np.nan] * 5])  # more, but who knows
+    twice = np.array([1.0, 3.0, *[np.nan] * 4])
+    never = np.full(6, np.nan)
+    gains = np.stack([never, once, twice, seen] + [np.zeros(6)] * (len(laws) - 4), axis=1)
+    first = together.position[0]
+    tasks = [Task(j, first + np.flatnonzero(np.isnan(gains[j])), first[None], 0) for j in range(6)]
+    monkeypatch.setattr(together, "_draw", lambda: tasks)
+    monkeypatch.setattr(together, "_run", lambda j, task, picked, rows: gains[j, rows - first])
+    rules = make_rules(
+        take=1,
+        quotas=None,
+        costs=None,
+        budget=None,
+        ids=laws.ids,
+        labels=None,
+        is_known=np.ones(len(laws), dtype=bool),
+    )
+    assert together.pick(rules).rows.tolist() == [3]
+
+
 def test_picks_are_not_fitted_to_the_rows_that_judge_them():
     """Noise alone tells the candidates apart; the bound prefers those that move little."""
     rng = np.random.default_rng(1)
-    X, V, C = rng.normal(size=(400, 8)), rng.normal(size=(400, 8)), rng.normal(size=(100, 8))
+    X, V, C = (rng.normal(size=(n, 8)) for n in (400, 400, 100))
     C[:50] *= 3.0  # these move the model far, along with what the rows happen to ask for
 
     def noisy(features):
@@ -138,9 +162,9 @@ def test_picks_are_not_fitted_to_the_rows_that_judge_them():
         X, noisy(X), X_val=V, y_val=noisy(V), candidates=(C, noisy(C)), kind="regression"
     )
     laws = apiece.laws.Laws.from_arrays(c=np.ones(100), alpha=np.ones(100), ids=dataset.ids[400:])
-    together = together_of(dataset, laws, sizes=(300, 300), draws=20, most=1)
+    together = together_of(dataset, laws, sizes=(300, 300), draws=8, most=1)
     gains = together._gains(np.arange(100), [])
-    by_mean, by_bound = gains.mean(axis=0), gains.mean(axis=0) - gains.std(axis=0, ddof=1) / 20**0.5
+    by_mean, by_bound = gains.mean(axis=0), gains.mean(axis=0) - gains.std(axis=0, ddof=1) / 8**0.5
     rules = make_rules(
         take=1,
         quotas=None,
@@ -150,9 +174,19 @@ def test_picks_are_not_fitted_to_the_rows_that_judge_them():
         labels=None,
         is_known=np.ones(100, dtype=bool),
     )
-    picked = together_of(dataset, laws, sizes=(300, 300), draws=20, most=1).pick(rules).rows
+    picked = together_of(dataset, laws, sizes=(300, 300), draws=8, most=1).pick(rules).rows
     assert picked.tolist() == [np.argmax(by_bound)]
     assert (np.argsort(-by_bound)[:10] < 50).sum() < (np.argsort(-by_mean)[:10] < 50).sum()
+
+
+@pytest.mark.parametrize(("n_val", "n_parts"), [(30, 1), (99, 1), (120, 2), (900, 6)])
+def test_every_part_of_the_validation_rows_has_enough_of_them(n_val, n_parts):
+    X = np.random.default_rng(0).normal(size=(60 + n_val, 2))
+    dataset = apiece.Dataset.from_arrays(X[:60], X[:60, 0], X_val=X[60:], y_val=X[60:, 0])
+    laws = apiece.laws.Laws.from_arrays(c=np.ones(60), alpha=np.ones(60), ids=dataset.ids)
+    judges = together_of(dataset, laws, sizes=(20, 20), draws=6, most=1)._judges
+    assert len(judges) == n_parts
+    assert sum(judge.dataset.n_validation for judge in judges) == n_val
 
 
 def test_points_of_the_pool_can_be_picked_and_never_join_twice():
