@@ -10,11 +10,11 @@ its exact contribution once the picks so far, $S$, have joined $m$ fresh trainin
 engine computes that for all points of a shortlist at once.
 
 Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts, as long as
-these have enough rows; else several share a part. So the spread of the gains over $j$ tells both what comes of the training sets and what comes of these
-rows, which picks would otherwise be fitted to, the more so the larger the training set; and a pick
-is one that raises most the lower bound of what the set gains, its mean less one standard error. In
-the end the picks are measured again, on training sets that had no part in picking them: their gains
-sum to the gain of the set.
+these have enough rows; else several share a part. So the spread of the gains over $j$ tells both
+what comes of the training sets and what comes of these rows, which picks would otherwise be fitted
+to, the more so the larger the training set; and a pick is one that raises most the lower bound of
+what the set gains, its mean less one standard error. In the end the picks are measured again, on
+training sets that had no part in picking them: their gains sum to the gain of the set.
 """
 
 from __future__ import annotations
