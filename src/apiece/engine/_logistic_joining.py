@@ -303,8 +303,8 @@ def _proximal(
     for _ in range(_NEWTON_STEPS):
         rest = expit(-w)
         step = (before - w + pull * rest) / (1 + pull * rest * (1 - rest))
-        w = np.clip(w + step, low, high)
-        if not (np.abs(step) > 1e-5).any():
+        w = np.minimum(np.maximum(w + step, low), high)
+        if not (np.abs(step) > 1e-4).any():
             break
     return np.asarray(C * sign * expit(-w))
 
