@@ -304,7 +304,7 @@ def _proximal(
         rest = expit(-w)
         step = (before - w + pull * rest) / (1 + pull * rest * (1 - rest))
         w = np.minimum(np.maximum(w + step, low), high)
-        if not (np.abs(step) > 1e-4).any():
+        if not (np.abs(step) > 1e-5).any():
             break
     return np.asarray(C * sign * expit(-w))
 
