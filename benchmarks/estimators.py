@@ -287,6 +287,7 @@ def extrapolation(options: argparse.Namespace) -> None:
         "bayes series24": Bayes("series24"),
         "bayes": Bayes(),
         "bayes ridge": Bayes("ridge"),
+        "bayes blend": Bayes("blend"),
         "auto": Auto(),
     }
     head = ["data", "samples", "k", "best possible R²", *methods, "auto takes"]

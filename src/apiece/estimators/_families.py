@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from apiece._typing import FloatArray
 from apiece.errors import FitError
-from apiece.laws import Family, Linear, Power, Ridge, Series
+from apiece.laws import Blend, Family, Linear, Power, Ridge, Series
 
 FamilyLike = str | Family
 
@@ -32,19 +32,21 @@ def chosen_family(family: FamilyLike) -> Power | Series:
             return Series(tuple(int(digit) for digit in digits))
     raise FitError(
         f"family={family!r} is not a family that this method fits: expected 'power', 'series', "
-        "or the series with some of its terms such as 'series24'; with bayes also 'ridge'. Pass "
-        "one of these words, or Series(terms=...)."
+        "or the series with some of its terms such as 'series24'; with bayes also 'ridge' and "
+        "'blend'. Pass one of these words, or Series(terms=...)."
     )
 
 
-def family_over(family: FamilyLike, k_range: tuple[int, int]) -> Power | Series | Ridge:
-    """Return the family that a setting names, ``"ridge"`` with shifts to match the sizes.
+def family_over(family: FamilyLike, k_range: tuple[int, int]) -> Power | Series | Ridge | Blend:
+    """Return the family that a setting names, ``"ridge"`` and ``"blend"`` as the sizes want them.
 
     >>> family_over("ridge", (100, 1000))
     Ridge(shifts=(0, 30, 95, 300, 949, 3000, 9487))
     """
-    if isinstance(family, Ridge):
+    if isinstance(family, (Ridge, Blend)):
         return family
+    if family == "blend":
+        return Blend.over(k_range)
     return Ridge.over(k_range) if family == "ridge" else chosen_family(family)
 
 

@@ -16,8 +16,8 @@ from apiece.records import Table
 class Auto:
     """Choose method and family by a backtest, then fit all contributions.
 
-    The first candidate, `Bayes` with the series law of two terms, is kept unless another is clearly
-    better at the largest sizes. Points that no candidate describes there are marked
+    The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
+    clearly better at the largest sizes. Points that no candidate describes there are marked
     ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the first
     candidate is fitted.
 

@@ -47,7 +47,7 @@ class Candidate(Protocol):
 
 
 CANDIDATES: Final[tuple[Candidate, ...]] = (
-    Bayes("series24"),
+    Bayes("blend"),
     Bayes("ridge"),
     Bayes("power"),
     Likelihood("series24"),

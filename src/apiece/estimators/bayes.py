@@ -44,7 +44,7 @@ from apiece.estimators._population import (
 from apiece.estimators._regression import told_by_features
 from apiece.estimators._shapes import PowerShapes, Shapes, centres, shapes_of
 from apiece.estimators._units import Units, worth_of_squares
-from apiece.laws import Family, FitStatus, Laws, Linear, Ridge, Series
+from apiece.laws import Blend, Family, FitStatus, Laws, Linear, Ridge, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Contributions, Moments, Table
@@ -90,10 +90,11 @@ class Bayes:
     Parameters
     ----------
     family
-        ``"series"``, ``"power"``, ``"ridge"``, or a family such as ``Series(terms=(2, 4))``.
+        ``"series"``, ``"power"``, ``"ridge"``, ``"blend"`` (the mean of ``series24`` and
+        ``ridge``), or a family such as ``Series(terms=(2, 4))``.
     prior
         Laws of the same points in the same order, of any family, that the population is learned
-        around; None for zero. Ridge laws take none, and no features.
+        around; None for zero. Ridge laws and blends take none, and no features.
     block
         Entries of a table of moments that are fitted at once; sets memory, not results.
     """
@@ -128,11 +129,14 @@ class Bayes:
         """
         check(contributions)
         family = family_over(self.family, contributions.k_range)
-        if isinstance(family, Ridge) and (X is not None or self.prior is not None):
+        if isinstance(family, (Ridge, Blend)) and (X is not None or self.prior is not None):
             raise FitError(
-                "ridge laws cannot be learned around features or a prior: expected contributions "
-                'alone. Leave those out, or pass family="series".'
+                f"{family.name} laws cannot be learned around features or a prior: expected "
+                'contributions alone. Leave those out, or pass family="series".'
             )
+        if isinstance(family, Blend):
+            series, ridge = (replace(self, family=member) for member in family.members)
+            return _blended((series.fit(contributions), ridge.fit(contributions)), family)
         if X is not None and self.prior is None:
             return replace(self, prior=self._told(contributions, X, y, more, kind)).fit(
                 contributions
@@ -267,6 +271,33 @@ class Bayes:
             told[part] = curve_at(family, params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
         return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
+
+
+def _blended(each: tuple[Laws, Laws], family: Blend) -> Laws:
+    r"""Return the mean of the laws of a blend's members, each as likely as the other.
+
+    The errors of such a mixture have $\tfrac12 (C_1 + C_2) + \tfrac14 dd^\top$ as covariance, where
+    $d$ is the difference of the parameters: where members disagree, the blend is uncertain.
+    """
+    first, second = each
+    n, p = first.n_points, len(family.parameters)
+    params, cov = np.zeros((2, n, p)), np.zeros((n, p, p))
+    for own, laws, member in zip(params, each, family.members, strict=True):
+        places = np.array(family.places(member))
+        own[:, places] = laws.params
+        cov[:, places[:, None], places] += 0.5 * np.asarray(laws.cov)
+    apart = 0.5 * (params[0] - params[1])
+    settings = first.attrs["settings"] | {"family": family.name}
+    learned = {laws.family.name: laws.diagnostics["population"] for laws in each}
+    return replace(
+        first,
+        family=family,
+        params=params.mean(axis=0),
+        cov=cov + apart[:, :, None] * apart[:, None, :],
+        df=np.minimum(np.asarray(first.df), np.asarray(second.df)),
+        attrs=first.attrs | {"settings": settings},
+        diagnostics={"population": learned},
+    )
 
 
 def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:

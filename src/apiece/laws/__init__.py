@@ -3,8 +3,9 @@ r"""The laws themselves: what each point is worth at every dataset size.
 `Laws` is the one result of every estimator: for each point a family of curves, its parameters and
 their uncertainty, the law of the noise, a status, and where it all came from. Families are small
 modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\psi_k = c/k^\alpha$,
-[`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$, and
-[`ridge`][apiece.laws.ridge] is $\psi_k = \sum_j b_j / (k + \kappa_j)$.
+[`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$,
+[`ridge`][apiece.laws.ridge] is $\psi_k = \sum_j b_j / (k + \kappa_j)$, and
+[`blend`][apiece.laws.blend] the mean of the last two.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from apiece.laws._family import Family
 from apiece.laws._laws import Estimate, Laws
 from apiece.laws._linear import Linear
+from apiece.laws.blend import Blend
 from apiece.laws.power import Power
 from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
@@ -19,6 +21,7 @@ from apiece.laws.status import FitStatus
 from apiece.laws.student import quantile
 
 __all__ = [
+    "Blend",
     "Estimate",
     "Family",
     "FitStatus",

@@ -12,6 +12,7 @@ from apiece._check import one_of, unknown_name
 from apiece._typing import FloatArray
 from apiece.errors import DataError
 from apiece.laws._family import Family
+from apiece.laws.blend import Blend
 from apiece.laws.power import Power
 from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
@@ -28,17 +29,24 @@ def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family
     >>> named_family("series", ("a2", "a4"))
     Series(terms=(2, 4))
     """
-    if name == "ridge":
+    if name in ("ridge", "blend"):
         if parameters is None:
             raise DataError(
-                "family='ridge' does not say its shifts: expected a family with them. Pass for "
+                f"family={name!r} does not say its shifts: expected a family with them. Pass for "
                 "example family=Ridge(shifts=(0, 100, 1000))."
             )
-        return Ridge(tuple(int(word[1:]) for word in parameters))
+        if name == "ridge":
+            return Ridge(_numbers(parameters, "b"))
+        return Blend(Series(_numbers(parameters, "a")), Ridge((0, *_numbers(parameters, "b"))))
     one_of("family", name, FAMILIES)
     if name == "power":
         return Power()
-    return Series() if parameters is None else Series(tuple(int(word[1:]) for word in parameters))
+    return Series() if parameters is None else Series(_numbers(parameters, "a"))
+
+
+def _numbers(parameters: tuple[str, ...], letter: str) -> tuple[int, ...]:
+    """Return the numbers of the parameters with that letter."""
+    return tuple(int(word[1:]) for word in parameters if word.startswith(letter))
 
 
 def family_for(

@@ -138,7 +138,7 @@ def test_the_population_is_told_in_the_diagnostics(truth):
 
 def test_the_size_of_a_block_sets_memory_not_results(truth):
     table = synthetic.sample(truth, samples=12)
-    for family in ("series", "power", "ridge"):
+    for family in ("series", "power", "blend"):  # ridge laws are part of a blend
         one, two = Bayes(family=family).fit(table), Bayes(family=family, block=100).fit(table)
         assert_allclose(one.params, two.params, rtol=1e-12)
 
@@ -203,10 +203,42 @@ def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes
     assert covered["ridge"] > 1.5 * covered["series"] > 1.5 * covered["series24"]
 
 
+def test_a_blend_is_the_mixture_of_its_members(truth):
+    table = synthetic.sample(truth, samples=20)
+    blend = Bayes("blend").fit(table)
+    series, ridge = (Bayes(word).fit(table) for word in ("series24", "ridge"))
+    for k in (100, 1000, 10_000):
+        one, two = series.mean(k), ridge.mean(k)
+        assert_allclose(blend.mean(k), (one + two) / 2, rtol=1e-9)
+        variance = (series.stderr(k) ** 2 + ridge.stderr(k) ** 2) / 2 + ((one - two) / 2) ** 2
+        assert_allclose(blend.stderr(k), np.sqrt(variance), rtol=1e-7)
+    assert_allclose(blend.df, np.minimum(series.df, ridge.df))
+    assert blend.attrs["settings"]["family"] == "blend"
+
+
+def test_a_blend_is_not_sure_of_what_only_one_of_its_members_foretells():
+    rng = np.random.default_rng(3)
+    penalised = Laws.from_arrays(
+        family=Ridge((0, 500, 5000)),
+        params=rng.standard_normal((300, 3)) * [0.5, 0.5, 2.0],
+        sigma=0.5,
+        beta=2.0,
+    )
+    table = synthetic.sample(penalised, samples=200, random_state=4)
+    far = penalised.mean(10_000)
+
+    def covered(family):
+        low, high = Bayes(family).fit(table).interval(10_000)
+        return ((low <= far) & (far <= high)).mean()
+
+    assert covered("blend") > 2 * covered("series24")
+
+
 @pytest.mark.parametrize("beside", [{"X": np.ones((300, 1)), "y": np.arange(300) % 2}, {}])
-def test_ridge_laws_beside_features_or_a_prior_are_refused(truth, beside):
-    estimator = Bayes("ridge", prior=None if beside else truth)
-    with pytest.raises(FitError, match="ridge laws cannot be learned around"):
+@pytest.mark.parametrize("family", ["ridge", "blend"])
+def test_ridge_laws_beside_features_or_a_prior_are_refused(truth, family, beside):
+    estimator = Bayes(family, prior=None if beside else truth)
+    with pytest.raises(FitError, match=f"{family} laws cannot be learned around"):
         estimator.fit(synthetic.sample(truth, samples=5), **beside)
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from apiece.errors import StoreError
-from apiece.laws import Laws, Power, Ridge, Series
+from apiece.laws import Blend, Laws, Power, Ridge, Series
 
 
 @pytest.fixture
@@ -36,7 +36,15 @@ def test_a_saved_file_reads_as_a_plain_table(laws, tmp_path):
     assert set(table["status"]) == {"OK"}
 
 
-@pytest.mark.parametrize("family", [Power(), Series((2, 4)), Ridge((0, 30, 1000))])
+@pytest.mark.parametrize(
+    "family",
+    [
+        Power(),
+        Series((2, 4)),
+        Ridge((0, 30, 1000)),
+        Blend(Series((2, 4)), Ridge((0, 30, 1000))),
+    ],
+)
 def test_a_file_remembers_the_family_and_its_terms(family, tmp_path):
     p = len(family.parameters)
     laws = Laws.from_arrays(family=family, params=np.ones((3, p)), cov=np.array([np.eye(p)] * 3))

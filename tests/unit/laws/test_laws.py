@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from apiece.errors import CardinalityError, DataError, FitError, PlanError, UnknownNameError
-from apiece.laws import FitStatus, Laws, Power, Ridge, Series
+from apiece.laws import Blend, FitStatus, Laws, Power, Ridge, Series
 
 
 @pytest.fixture
@@ -223,9 +223,20 @@ def test_shifts_reach_from_below_the_sampled_sizes_to_ten_times_beyond(k_range):
     assert 5 * k_range[1] <= shifts[-1] <= 20 * k_range[1]
 
 
-def test_the_word_ridge_does_not_say_its_shifts():
+@pytest.mark.parametrize("word", ["ridge", "blend"])
+def test_words_that_do_not_say_their_shifts_are_refused(word):
     with pytest.raises(DataError, match=r"family=Ridge\(shifts=\(0, 100, 1000\)\)"):
-        Laws.from_arrays(family="ridge", params=[[1.0, 2.0]])
+        Laws.from_arrays(family=word, params=[[1.0, 2.0]])
+
+
+def test_a_blend_has_the_terms_of_its_members_and_their_common_one_once():
+    blend = Blend(Series((2, 4)), Ridge((0, 100)))
+    laws = Laws.from_arrays(family=blend, params=[[1.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0, 0, 6.0]])
+    assert_allclose(laws.mean(20), [1 / 20, 4 / 400, 6 / 120])
+    assert blend.places(blend.series) == [0, 1]
+    assert blend.places(blend.ridge) == [0, 2]
+    with pytest.raises(FitError, match="cannot be blended"):
+        Blend(Series((3, 4)), Ridge((0, 100)))
 
 
 @pytest.mark.parametrize("shifts", [(), (10,), (0, 20, 10), (0, 0)])

@@ -4,6 +4,7 @@
    power   psi_k = c k^-alpha, local coordinates (psi_ref, alpha)
    series  psi_k = sum_j a_j k^(-j/2), local coordinates the a_j
    ridge   psi_k = sum_j b_j / (k + shift_j), local coordinates the b_j
+   blend   terms of both
 
    Standard errors are sqrt(g' C g) for the gradient g by the local coordinates; coordinates are
    brought to unit variance and gradients to unit size first, so that no number leaves its range. */
@@ -14,8 +15,8 @@ function makeLaws(report) {
   const n = report.ids.length;
   const params = parameters.map((name) => arrays[`param_${name}`]);
   const isPower = report.family === "power";
-  const term = isPower ? null : parameters.map((name) => Number(name.slice(1)));
-  const termAt = report.family === "ridge" ? (k, j) => 1 / (k + j) : (k, j) => Math.pow(k, -j / 2);
+  const term = isPower ? null : parameters.map((name) => [name[0], Number(name.slice(1))]);
+  const termAt = (k, [letter, j]) => (letter === "b" ? 1 / (k + j) : Math.pow(k, -j / 2));
   const height = isPower ? params[0].map((c, i) => c * Math.pow(kRef, -params[1][i])) : null;
   const hasCov = arrays.cov_00 !== undefined;
   const { spread, correlation } = hasCov ? correlations(arrays, n, p) : {};
