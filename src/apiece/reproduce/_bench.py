@@ -138,7 +138,7 @@ class Bench:
 
     def n_stored(self, setting: Setting) -> int:
         """Count the contributions that are stored of a run."""
-        return _stored(self.folder(setting))[1]
+        return _stored(self.folder(setting))
 
     def _settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
         for dataset in self.datasets:
@@ -199,7 +199,7 @@ class Bench:
         return np.sort(stream(0, 1).permutation(data.n_pool)[:n])
 
     def folder(self, setting: Setting) -> Path:
-        """Return the folder of a run; where what is stored must do, the best that any scale has."""
+        """Return the folder of a run; where what is stored must do, the fullest of any scale."""
         places = [self.to / "runs" / name / str(setting) for name in (self.scale.name, *SCALES)]
         if not self.stored:
             return places[0]
@@ -297,9 +297,8 @@ class Bench:
         return self.once(("means", setting), lambda: Means.of(table))
 
 
-def _stored(folder: Path) -> tuple[bool, int]:
-    """Tell whether the run in a folder is complete, and how many contributions it holds."""
+def _stored(folder: Path) -> int:
+    """Count the contributions that the run in a folder holds."""
     if not (folder / "manifest.json").exists():
-        return (False, 0)
-    done = open_run(folder).progress()
-    return (done.is_complete, done.n_contributions)
+        return 0
+    return open_run(folder).progress().n_contributions
