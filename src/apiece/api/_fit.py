@@ -51,9 +51,9 @@ def fit(
     **settings
         Settings of the estimator, such as ``family="series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$)
         or ``family="power"`` ($\psi_k = c/k^\alpha$; for ``bayes`` also ``"ridge"``,
-        $\sum_j b_j/(k + \kappa_j)$, and ``"blend"``, the mean of the series' terms 2 and 4 and
-        the ridge law); ``backtest=True`` to learn how well the laws foretell sizes held out
-        (`laws.backtest()`); ``on_failure="raise"`` to stop at a point without a law.
+        $\sum_j b_j/(k + \kappa_j)$, and ``"blend"``, a mean of series and ridge laws);
+        ``backtest=True`` to learn how well the laws foretell sizes held out (`laws.backtest()`);
+        ``on_failure="raise"`` to stop at a point without a law.
 
     Returns
     -------

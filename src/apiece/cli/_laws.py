@@ -64,7 +64,7 @@ the same options.
 @click.option(
     "--family",
     help="power (c / k^alpha), series (a/k + b/k^1.5 + d/k^2) or its terms, such as series24; with "
-    "bayes also ridge (terms 1 / (k + shift)) and blend (the mean of series24 and ridge).",
+    "bayes also ridge (terms 1 / (k + shift)) and blend (the mean of these).",
 )
 @click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are foretold.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")

@@ -46,7 +46,7 @@ def family_over(family: FamilyLike, k_range: tuple[int, int]) -> Power | Series 
     if isinstance(family, (Ridge, Blend)):
         return family
     if family == "blend":
-        return Blend.over(k_range)
+        return Blend(Ridge.over(k_range))
     return Ridge.over(k_range) if family == "ridge" else chosen_family(family)
 
 

@@ -90,8 +90,8 @@ class Bayes:
     Parameters
     ----------
     family
-        ``"series"``, ``"power"``, ``"ridge"``, ``"blend"`` (the mean of ``series24`` and
-        ``ridge``), or a family such as ``Series(terms=(2, 4))``.
+        ``"series"``, ``"power"``, ``"ridge"``, ``"blend"`` (the mean of ``series24``, ``series``
+        and ``ridge``), or a family such as ``Series(terms=(2, 4))``.
     prior
         Laws of the same points in the same order, of any family, that the population is learned
         around; None for zero. Ridge laws and blends take none, and no features.
@@ -135,8 +135,8 @@ class Bayes:
                 'contributions alone. Leave those out, or pass family="series".'
             )
         if isinstance(family, Blend):
-            series, ridge = (replace(self, family=member) for member in family.members)
-            return _blended((series.fit(contributions), ridge.fit(contributions)), family)
+            each = [replace(self, family=member).fit(contributions) for member in family.members]
+            return _blended(each, family)
         if X is not None and self.prior is None:
             return replace(self, prior=self._told(contributions, X, y, more, kind)).fit(
                 contributions
@@ -273,28 +273,29 @@ class Bayes:
         return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
 
 
-def _blended(each: tuple[Laws, Laws], family: Blend) -> Laws:
-    r"""Return the mean of the laws of a blend's members, each as likely as the other.
+def _blended(each: list[Laws], family: Blend) -> Laws:
+    r"""Return the mean of the laws of a blend's $m$ members, each as likely as the others.
 
-    The errors of such a mixture have $\tfrac12 (C_1 + C_2) + \tfrac14 dd^\top$ as covariance, where
-    $d$ is the difference of the parameters: where members disagree, the blend is uncertain.
+    The errors of such a mixture have the covariance $\frac{1}{m}\sum_j (C_j + d_j d_j^\top)$, with
+    $d_j$ how far a member is from the mean: where members disagree, the blend is uncertain.
     """
-    first, second = each
-    n, p = first.n_points, len(family.parameters)
-    params, cov = np.zeros((2, n, p)), np.zeros((n, p, p))
+    first, n, p = each[0], each[0].n_points, len(family.parameters)
+    params, cov = np.zeros((len(each), n, p)), np.zeros((n, p, p))
     for own, laws, member in zip(params, each, family.members, strict=True):
         places = np.array(family.places(member))
         own[:, places] = laws.params
-        cov[:, places[:, None], places] += 0.5 * np.asarray(laws.cov)
-    apart = 0.5 * (params[0] - params[1])
+        cov[:, places[:, None], places] += np.asarray(laws.cov)
+    mean = params.mean(axis=0)
+    for apart in params - mean:
+        cov += apart[:, :, None] * apart[:, None, :]
     settings = first.attrs["settings"] | {"family": family.name}
-    learned = {laws.family.name: laws.diagnostics["population"] for laws in each}
+    learned = {described(laws.family): laws.diagnostics["population"] for laws in each}
     return replace(
         first,
         family=family,
-        params=params.mean(axis=0),
-        cov=cov + apart[:, :, None] * apart[:, None, :],
-        df=np.minimum(np.asarray(first.df), np.asarray(second.df)),
+        params=mean,
+        cov=cov / len(each),
+        df=np.min([np.asarray(laws.df) for laws in each], axis=0),
         attrs=first.attrs | {"settings": settings},
         diagnostics={"population": learned},
     )

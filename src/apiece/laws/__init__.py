@@ -5,7 +5,7 @@ their uncertainty, the law of the noise, a status, and where it all came from. F
 modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\psi_k = c/k^\alpha$,
 [`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$,
 [`ridge`][apiece.laws.ridge] is $\psi_k = \sum_j b_j / (k + \kappa_j)$, and
-[`blend`][apiece.laws.blend] the mean of the last two.
+[`blend`][apiece.laws.blend] is a mean of the last two.
 """
 
 from __future__ import annotations

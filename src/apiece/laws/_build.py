@@ -37,7 +37,7 @@ def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family
             )
         if name == "ridge":
             return Ridge(_numbers(parameters, "b"))
-        return Blend(Series(_numbers(parameters, "a")), Ridge((0, *_numbers(parameters, "b"))))
+        return Blend(Ridge((0, *_numbers(parameters, "b"))))
     one_of("family", name, FAMILIES)
     if name == "power":
         return Power()

@@ -1,8 +1,8 @@
-r"""The blend of a series and a ridge law: curves that may turn out to be either.
+r"""The blend of series and ridge laws: curves that may turn out to be either.
 
 From sizes of one decade it is often impossible to tell whether contributions already fall as
-$1/k$, as a series has it, or go on more slowly, as a ridge law allows. The mean of both foretells
-better than the one that happened to be wrong, and where they disagree its intervals are wide.
+$1/k$, as a series has it, or go on more slowly, as a ridge law allows. The mean of several laws
+foretells better than one that happened to be wrong, and where they disagree its intervals are wide.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from apiece._typing import FloatArray
-from apiece.errors import FitError
 from apiece.laws._linear import Linear
 from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
@@ -22,36 +21,21 @@ from apiece.laws.series import Series
 class Blend(Linear):
     r"""The terms of a series and of a ridge law, whose first term is the same.
 
-    $$\psi_k = \sum_{j \in \text{terms}} a_j\,k^{-j/2}
+    $$\psi_k = \frac{a_2}{k} + \frac{a_3}{k^{1.5}} + \frac{a_4}{k^2}
       + \sum_{\kappa > 0} \frac{b_\kappa}{k + \kappa}$$
 
     Parameters
     ----------
-    series
-        A series with the term 2, which is $1/k$.
     ridge
-        A ridge law; its shift 0 is that term too.
+        A ridge law; its shift 0 is the term $1/k$.
 
     Examples
     --------
-    >>> Blend(Series((2, 4)), Ridge((0, 100))).parameters
-    ('a2', 'a4', 'b100')
+    >>> Blend(Ridge((0, 100))).parameters
+    ('a2', 'a3', 'a4', 'b100')
     """
 
-    series: Series
     ridge: Ridge
-
-    def __post_init__(self) -> None:
-        if self.series.terms[0] != 2:
-            raise FitError(
-                f"terms={self.series.terms} cannot be blended with a ridge law: expected a series "
-                "that begins with the term 2. Pass for example Series(terms=(2, 4))."
-            )
-
-    @classmethod
-    def over(cls, k_range: tuple[int, int]) -> Blend:
-        """Return the blend of two terms of the series and a ridge law to match the sizes."""
-        return cls(Series((2, 4)), Ridge.over(k_range))
 
     @property
     def name(self) -> str:
@@ -59,25 +43,29 @@ class Blend(Linear):
         return "blend"
 
     @property
-    def members(self) -> tuple[Series, Ridge]:
-        """The families that are blended."""
-        return self.series, self.ridge
+    def members(self) -> tuple[Series | Ridge, ...]:
+        """The families that are blended: the series of two terms and of three, and the ridge law.
+
+        Two series, so that ridge laws have a third of the say: they are the freest beyond the
+        sampled sizes.
+        """
+        return Series((2, 4)), Series(), self.ridge
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return self.series.parameters + self.ridge.parameters[1:]
+        return Series().parameters + self.ridge.parameters[1:]
 
     def basis(self, k: FloatArray) -> FloatArray:
         """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
-        return np.concatenate([self.series.basis(k), self.ridge.basis(k)[:, 1:]], axis=1)
+        return np.concatenate([Series().basis(k), self.ridge.basis(k)[:, 1:]], axis=1)
 
     def places(self, member: Linear) -> list[int]:
         """Tell where the parameters of a member are among those of the blend.
 
-        >>> blend = Blend(Series((2, 4)), Ridge((0, 100)))
-        >>> blend.places(blend.ridge)
-        [0, 2]
+        >>> blend = Blend(Ridge((0, 100)))
+        >>> [blend.places(member) for member in blend.members]
+        [[0, 2], [0, 1, 2], [0, 3]]
         """
         names = self.parameters
         return [0 if name == "b0" else names.index(name) for name in member.parameters]

@@ -206,13 +206,13 @@ def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes
 def test_a_blend_is_the_mixture_of_its_members(truth):
     table = synthetic.sample(truth, samples=20)
     blend = Bayes("blend").fit(table)
-    series, ridge = (Bayes(word).fit(table) for word in ("series24", "ridge"))
+    each = [Bayes(word).fit(table) for word in ("series24", "series", "ridge")]
     for k in (100, 1000, 10_000):
-        one, two = series.mean(k), ridge.mean(k)
-        assert_allclose(blend.mean(k), (one + two) / 2, rtol=1e-9)
-        variance = (series.stderr(k) ** 2 + ridge.stderr(k) ** 2) / 2 + ((one - two) / 2) ** 2
-        assert_allclose(blend.stderr(k), np.sqrt(variance), rtol=1e-7)
-    assert_allclose(blend.df, np.minimum(series.df, ridge.df))
+        curves = np.array([laws.mean(k) for laws in each])
+        assert_allclose(blend.mean(k), curves.mean(axis=0), rtol=1e-9)
+        within = np.mean([laws.stderr(k) ** 2 for laws in each], axis=0)
+        assert_allclose(blend.stderr(k), np.sqrt(within + curves.var(axis=0)), rtol=1e-6)
+    assert_allclose(blend.df, np.min([laws.df for laws in each], axis=0))
     assert blend.attrs["settings"]["family"] == "blend"
 
 

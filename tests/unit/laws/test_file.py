@@ -42,7 +42,7 @@ def test_a_saved_file_reads_as_a_plain_table(laws, tmp_path):
         Power(),
         Series((2, 4)),
         Ridge((0, 30, 1000)),
-        Blend(Series((2, 4)), Ridge((0, 30, 1000))),
+        Blend(Ridge((0, 30, 1000))),
     ],
 )
 def test_a_file_remembers_the_family_and_its_terms(family, tmp_path):
