@@ -286,8 +286,10 @@ def _blended(each: list[Laws], family: Blend) -> Laws:
         own[:, places] = laws.params
         cov[:, places[:, None], places] += np.asarray(laws.cov)
     mean = params.mean(axis=0)
-    for apart in params - mean:
-        cov += apart[:, :, None] * apart[:, None, :]
+    with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
+        for apart in params - mean:
+            cov += apart[:, :, None] * apart[:, None, :]
+    cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     settings = first.attrs["settings"] | {"family": family.name}
     learned = {described(laws.family): laws.diagnostics["population"] for laws in each}
     return replace(
