@@ -183,14 +183,19 @@ def test_an_unknown_family_is_refused(truth):
         Bayes(family="cubic").fit(synthetic.sample(truth, samples=5))
 
 
-def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes():
+@pytest.fixture(scope="module")
+def penalised():
+    """Laws some of whose terms come to life far beyond the sampled sizes."""
     rng = np.random.default_rng(3)
-    penalised = Laws.from_arrays(
+    return Laws.from_arrays(
         family=Ridge((0, 500, 5000)),
         params=rng.standard_normal((300, 3)) * [0.5, 0.5, 2.0],
         sigma=0.5,
         beta=2.0,
     )
+
+
+def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes(penalised):
     table = synthetic.sample(penalised, samples=200, random_state=4)
     far = penalised.mean(5000)
     error, covered = {}, {}
@@ -216,14 +221,7 @@ def test_a_blend_is_the_mixture_of_its_members(truth):
     assert blend.attrs["settings"]["family"] == "blend"
 
 
-def test_a_blend_is_not_sure_of_what_only_one_of_its_members_foretells():
-    rng = np.random.default_rng(3)
-    penalised = Laws.from_arrays(
-        family=Ridge((0, 500, 5000)),
-        params=rng.standard_normal((300, 3)) * [0.5, 0.5, 2.0],
-        sigma=0.5,
-        beta=2.0,
-    )
+def test_a_blend_is_not_sure_of_what_only_one_of_its_members_foretells(penalised):
     table = synthetic.sample(penalised, samples=200, random_state=4)
     far = penalised.mean(10_000)
 

@@ -125,6 +125,12 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
     assert_allclose(together._gains(np.array([1, 10]), [2, 8]), expected, rtol=1e-7)
 
 
+def one_point(laws):
+    """Rules that take one point, whichever."""
+    words = dict.fromkeys(("quotas", "costs", "budget", "labels"))
+    return make_rules(take=1, ids=laws.ids, is_known=laws.has_law, **words)
+
+
 def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer, monkeypatch):
     dataset, laws = offer
     together = together_of(dataset, laws, draws=6, most=1)
@@ -137,16 +143,7 @@ def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer,
     tasks = [Task(j, first + np.flatnonzero(np.isnan(gains[j])), first[None], 0) for j in range(6)]
     monkeypatch.setattr(together, "_draw", lambda: tasks)
     monkeypatch.setattr(together, "_run", lambda j, task, picked, rows: gains[j, rows - first])
-    rules = make_rules(
-        take=1,
-        quotas=None,
-        costs=None,
-        budget=None,
-        ids=laws.ids,
-        labels=None,
-        is_known=np.ones(len(laws), dtype=bool),
-    )
-    assert together.pick(rules).rows.tolist() == [3]
+    assert together.pick(one_point(laws)).rows.tolist() == [3]
 
 
 def test_picks_are_not_fitted_to_the_rows_that_judge_them():
@@ -165,16 +162,8 @@ def test_picks_are_not_fitted_to_the_rows_that_judge_them():
     together = together_of(dataset, laws, sizes=(300, 300), draws=8, most=1)
     gains = together._gains(np.arange(100), [])
     by_mean, by_bound = gains.mean(axis=0), gains.mean(axis=0) - gains.std(axis=0, ddof=1) / 8**0.5
-    rules = make_rules(
-        take=1,
-        quotas=None,
-        costs=None,
-        budget=None,
-        ids=laws.ids,
-        labels=None,
-        is_known=np.ones(100, dtype=bool),
-    )
-    picked = together_of(dataset, laws, sizes=(300, 300), draws=8, most=1).pick(rules).rows
+    again = together_of(dataset, laws, sizes=(300, 300), draws=8, most=1)
+    picked = again.pick(one_point(laws)).rows
     assert picked.tolist() == [np.argmax(by_bound)]
     assert (np.argsort(-by_bound)[:10] < 50).sum() < (np.argsort(-by_mean)[:10] < 50).sum()
 
