@@ -9,7 +9,10 @@ $$\psi = \frac{\sum w\,\bar\Delta\,u}{\sum w\,u^2}, \qquad
 which leaves, up to a constant, the negative log likelihood
 
 $$f(\alpha, \beta) = \frac{m}{2}\log\left(Q + \delta T\right) - \frac{\beta}{2}\sum n x,
-  \qquad T = \sum e^{\beta x}\left(M + n\bar\Delta^2\right), \quad \delta = 10^{-24}.$$
+  \qquad T = \sum e^{\beta x}\left(M + n\bar\Delta^2\right), \quad \delta = 10^{-24},$$
+
+to which a normal prior of precision $\lambda$ adds $\frac{\lambda}{2}\left((\alpha - 1)^2 +
+(\beta/2 - 1)^2\right)$: the decays of signal and noise, before data.
 
 $Q$ is summed from residuals, so that nothing cancels. The term $\delta T$ stands for rounding
 errors of relative size $10^{-12}$ in the contributions: it keeps $f$ finite when they follow a law
@@ -30,6 +33,7 @@ from apiece.estimators._common import centred_log
 from apiece.records import Moments
 
 FLOOR: Final = 1e-24
+_SHARE: Final = np.array([1.0, 0.5])  # the noise itself decays by half of beta
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Samples:
         Number of contributions, shape ``(n_rows,)``.
     tilt
         Sum of ``n x``, shape ``(n_rows,)``.
+    precision
+        Precision of the prior; 0 for none.
     """
 
     x: FloatArray
@@ -52,13 +58,14 @@ class Samples:
     m2: FloatArray
     total: FloatArray
     tilt: FloatArray
+    precision: float
 
     @classmethod
-    def of(cls, moments: Moments, k_ref: float) -> Samples:
+    def of(cls, moments: Moments, k_ref: float, precision: float = 0.0) -> Samples:
         """Centre the log cardinalities of some moments at ``k_ref``."""
         x = centred_log(moments.k, moments.n, k_ref)
         total, tilt = moments.n.sum(axis=1), (moments.n * x).sum(axis=1)
-        return cls(x, moments.n, moments.mean, moments.m2, total, tilt)
+        return cls(x, moments.n, moments.mean, moments.m2, total, tilt, precision)
 
     def take(self, rows: IntArray | BoolArray | slice) -> Samples:
         """Return some of the rows, in that order."""
@@ -69,6 +76,7 @@ class Samples:
             self.m2[rows],
             self.total[rows],
             self.tilt[rows],
+            self.precision,
         )
 
 
@@ -142,13 +150,19 @@ def profile(samples: Samples, theta: FloatArray) -> Profile:
 
     half = samples.total / 2
     slope = first / big[0][:, None]
-    gradient = half[:, None] * slope
+    gradient = half[:, None] * slope + samples.precision * _SHARE * (_SHARE * theta - 1)
     gradient[:, 1] -= samples.tilt / 2
     hessian = half[:, None, None] * (
         second / big[0][:, None, None] - slope[:, :, None] * slope[:, None, :]
-    )
+    ) + np.diag(samples.precision * _SHARE**2)
     f = half * np.log(big[0]) - theta[:, 1] / 2 * samples.tilt
+    f += prior(theta[:, 0], theta[:, 1], samples.precision)
     return Profile(f, gradient, hessian, psi, q[0], t[0])
+
+
+def prior(alpha: FloatArray, beta: FloatArray, precision: float) -> FloatArray:
+    """Evaluate what the prior adds to the objective."""
+    return precision / 2 * ((alpha - 1) ** 2 + (beta / 2 - 1) ** 2)
 
 
 def information(samples: Samples, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

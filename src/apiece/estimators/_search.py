@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from apiece._typing import BoolArray, FloatArray, IntArray
-from apiece.estimators._profile import Profile, Samples, profile
+from apiece.estimators._profile import Profile, Samples, prior, profile
 
 STARTS: Final = 4
 _LONGEST: Final = 3.0  # the longest step, in units of alpha and beta
@@ -101,7 +101,8 @@ def _on_grid(samples: Samples, alphas: FloatArray, betas: FloatArray) -> FloatAr
     t = (samples.m2[:, None, :] + n * mean**2) @ noise
     q = np.maximum(t - b**2 / c, 1e-12 * t)
     half, tilt = samples.total[:, None, None] / 2, samples.tilt[:, None, None]
-    return np.asarray(half * np.log(q) - betas / 2 * tilt)
+    before = prior(alphas[:, None], betas, samples.precision)
+    return np.asarray(half * np.log(q) - betas / 2 * tilt + before)
 
 
 def _lowest(

@@ -3,6 +3,10 @@ r"""The paper's estimator: Gaussian maximum likelihood with noise that shrinks w
 $$\Delta_i(k) \sim \mathcal{N}\left(\frac{c_i}{k^{\alpha_i}},
   \frac{\sigma_i^2}{k^{\beta_i}}\right)$$
 
+Ten contributions cannot tell $\alpha$: the likelihood alone may be highest at a curve that rises
+a thousandfold between the sizes. So the decays of signal and noise, $\alpha$ and $\beta/2$, have
+a normal prior around 1, as the paper's amortized estimator has for $\alpha$.
+
 Given $(\alpha, \beta)$ the best $c$ and $\sigma$ are known in closed form, which leaves two
 parameters a point. The reference implementation takes up to 1,000 Adam steps for one point after
 another; here a grid and a few Newton steps fit all points at once, from count, mean and sum of
@@ -40,7 +44,7 @@ from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Moments, Table
 
-ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told: signal over noise constant
+ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told, and the prior's middle
 _BINS: Final = 24
 _TYPICAL: Final = 5_000  # points that the common decay is learned from, at most
 _EXACT: Final = 1e-20  # weighted residual sum of squares, relative to the total
@@ -60,9 +64,10 @@ class _Block(NamedTuple):
 class Likelihood:
     r"""Maximum likelihood of one law a point with power-law noise, from three contributions on.
 
-    $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation. The
+    $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation, and
+    $\alpha, \beta/2 \sim \mathcal{N}(1, \text{prior\_sd}^2)$ before data. The
     covariance of $(\psi_\mathrm{ref}, \alpha)$ is the inverse of the Gauss-Newton information
-    $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ with
+    $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ and the prior's, with
     $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. ``sigma`` is
     the maximum likelihood estimate.
 
@@ -77,6 +82,9 @@ class Likelihood:
     ----------
     family
         ``"power"``, ``"series"``, or a family such as ``Series(terms=(2, 4))``.
+    prior_sd
+        Standard deviation of alpha and beta/2 around 1 before data; None for the plain likelihood
+        of the paper, which needs some 50 contributions a point. For power laws.
     bound
         Largest log alpha and log beta.
     tolerance
@@ -88,19 +96,26 @@ class Likelihood:
     """
 
     family: FamilyLike = "power"
+    prior_sd: float | None = 0.5
     bound: float = 2.0
     tolerance: float = 1e-9
     max_steps: int = 100
     block: int = 200_000
 
     def __post_init__(self) -> None:
-        if not (
-            -5 <= self.bound <= 3 and self.tolerance > 0 and min(self.max_steps, self.block) > 0
-        ):
+        positive = [self.tolerance, self.max_steps, self.block]
+        positive += [] if self.prior_sd is None else [self.prior_sd]
+        if not (-5 <= self.bound <= 3 and min(positive) > 0):
             raise FitError(
                 f"{self} cannot be used: expected -5 <= bound <= 3 (it is a logarithm), and "
-                "tolerance, max_steps and block above 0. Leave out what you need not change."
+                "prior_sd (or None), tolerance, max_steps and block above 0. Leave out what you "
+                "need not change."
             )
+
+    @property
+    def _precision(self) -> float:
+        """Precision of the prior."""
+        return 0.0 if self.prior_sd is None else 1 / self.prior_sd**2
 
     def fit(self, contributions: Table) -> Laws:
         """Fit a law and its noise for every point.
@@ -192,7 +207,7 @@ class Likelihood:
         upper = float(np.exp(self.bound))
         exponent = exponents(raw)
         moments = rescaled(raw, exponent)
-        samples = Samples.of(moments, k_ref)
+        samples = Samples.of(moments, k_ref, self._precision)
         too_few, is_zero = samples.total < 3, all_zero(raw)
         one_size = (moments.n > 0).sum(axis=1) < 2
 
@@ -230,9 +245,9 @@ class Likelihood:
 
     def _search(self, moments: Moments, bins: Bins, k_ref: float, upper: float) -> FloatArray:
         """Find each point's best (alpha, beta), shape ``(n_points, 2)``."""
-        samples = rough = Samples.of(moments, k_ref)
+        samples = rough = Samples.of(moments, k_ref, self._precision)
         if moments.k.shape[1] > len(bins):
-            rough = Samples.of(bins.merge(moments, own_k=True), k_ref)
+            rough = Samples.of(bins.merge(moments, own_k=True), k_ref, self._precision)
         rows, begin = starts(rough, upper, width=float(np.log(bins.k[-1] / bins.k[0])))
         found, lowest = newton(
             samples,
@@ -263,8 +278,9 @@ def _covariance(samples: Samples, theta: FloatArray, psi: FloatArray, q: FloatAr
     s2 = q / np.maximum(samples.total - 3, 1.0)
     cov = np.empty((len(psi), 2, 2))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # singular: nan below
-        cov[:, 0, 0] = s2 * (1 / c + middle**2 / spread)
-        cov[:, 0, 1] = cov[:, 1, 0] = s2 * middle / (spread * psi)
-        cov[:, 1, 1] = s2 / (spread * psi**2)
+        known = spread * psi**2 / s2 + samples.precision
+        cov[:, 0, 0] = s2 / c + (psi * middle) ** 2 / known
+        cov[:, 0, 1] = cov[:, 1, 0] = psi * middle / known
+        cov[:, 1, 1] = 1 / known
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     return cov

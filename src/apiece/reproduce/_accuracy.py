@@ -25,16 +25,19 @@ from apiece.reproduce._exhibit import Shown, count_axis, decades, exhibit, panel
 from apiece.reproduce._runs import Setting
 
 METHODS: Final = ("likelihood", "amortized", "bayes")
+PAPERS: Final[dict[str, Any]] = {"method": "likelihood", "family": "power", "prior_sd": None}
 _MOST: Final = 100  # samples with which networks are trained: with more they have no advantage
 
 
 def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
     table = bench.contributions(Setting(dataset, design="uniform"))
-    more: dict[str, Any] = (
-        {"dataset": bench.dataset(dataset), "random_state": 0} if method == "amortized" else {}
-    )
-    return api.fit(table.where(table.task < samples), method=method, family="power", **more)
+    settings: dict[str, Any] = {"method": method, "family": "power"}
+    if method == "amortized":
+        settings |= {"dataset": bench.dataset(dataset), "random_state": 0}
+    elif method == "likelihood":
+        settings = PAPERS
+    return api.fit(table.where(table.task < samples), **settings)
 
 
 def has_network(bench: Bench) -> bool:

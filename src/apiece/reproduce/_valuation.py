@@ -15,7 +15,7 @@ from apiece import api
 from apiece._files import write_whole
 from apiece.records import Contributions
 from apiece.reproduce import _paper
-from apiece.reproduce._accuracy import has_network, scores
+from apiece.reproduce._accuracy import PAPERS, has_network, scores
 from apiece.reproduce._bench import Bench
 from apiece.reproduce._exhibit import Shown, count_axis, exhibit, panels
 from apiece.reproduce._runs import Setting
@@ -38,7 +38,7 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
 
     methods = {
         "Monte Carlo": lambda part: api.value(part, source="samples"),
-        "likelihood": by_law(method="likelihood", family="power"),
+        "likelihood": by_law(**PAPERS),
         "amortized": by_law(method="amortized", family="power", dataset=data, random_state=0),
         OURS: by_law(method="bayes", family="series"),
     }

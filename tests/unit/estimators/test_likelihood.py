@@ -15,20 +15,22 @@ from apiece.records import Contributions
 UPPER = np.exp(2.0)
 
 
-def nll(params, k, delta):
+def nll(params, k, delta, prior_sd):
     """The paper's negative log likelihood of raw contributions, all four parameters free."""
     c, alpha, log_sigma, beta = params
     residual = (delta - c * k**-alpha) ** 2
+    prior = 0.0 if prior_sd is None else ((alpha - 1) ** 2 + (beta / 2 - 1) ** 2) / prior_sd**2
     return (
         log_sigma - beta / 2 * np.log(k) + residual / 2 * np.exp(-2 * log_sigma) * k**beta
-    ).sum()
+    ).sum() + prior / 2
 
 
+@pytest.mark.parametrize("prior_sd", [None, 0.5])
 @pytest.mark.parametrize("samples", [8, 40, 300])
-def test_fits_agree_with_a_general_optimiser_over_all_four_parameters(samples):
+def test_fits_agree_with_a_general_optimiser_over_all_four_parameters(samples, prior_sd):
     truth = synthetic.random_laws(6, random_state=5)
     contributions = synthetic.sample(truth, samples=samples, random_state=6)
-    laws = Likelihood().fit(contributions)
+    laws = Likelihood(prior_sd=prior_sd).fit(contributions)
     for point in range(truth.n_points):
         rows = contributions.point == point
         # Sizes around one, so that the general optimiser sees no extreme scales.
@@ -45,7 +47,7 @@ def test_fits_agree_with_a_general_optimiser_over_all_four_parameters(samples):
         bounds = [(None, None), (0, UPPER), (-20, 20), (0, UPPER)]
         best = min(
             (
-                minimize(nll, start, (k, delta), method="L-BFGS-B", bounds=bounds)
+                minimize(nll, start, (k, delta, prior_sd), method="L-BFGS-B", bounds=bounds)
                 for start in (
                     ours,
                     [0.1, 1, 0, 2],
@@ -57,7 +59,7 @@ def test_fits_agree_with_a_general_optimiser_over_all_four_parameters(samples):
             key=lambda found: found.fun,
         )
         # L-BFGS-B stops at relative changes of 2e-9 in the objective.
-        assert nll(ours, k, delta) <= best.fun + 1e-6
+        assert nll(ours, k, delta, prior_sd) <= best.fun + 1e-6
         assert_allclose(ours[[0, 1, 3]], best.x[[0, 1, 3]], rtol=2e-3, atol=2e-3)
 
 
@@ -65,7 +67,7 @@ def test_derivatives_of_the_profile_match_finite_differences():
     rng = np.random.default_rng(0)
     contributions = synthetic.sample(synthetic.random_laws(5), samples=60, random_state=1)
     moments = contributions.scaled(1e4).moments()
-    samples = Samples.of(moments, 316.0)
+    samples = Samples.of(moments, 316.0, precision=30.0)
     theta = rng.uniform(0.3, 4.0, (5, 2))
     at = profile(samples, theta)
     for j in range(2):
@@ -93,15 +95,17 @@ def test_repeated_sizes_and_single_rows_give_the_same_law():
         assert_allclose(laws.sigma[point], sigma, rtol=1e-9)
 
 
-def test_the_covariance_is_the_inverse_information():
+@pytest.mark.parametrize("prior_sd", [None, 0.5, 0.05])
+def test_the_covariance_is_the_inverse_information(prior_sd):
     truth = synthetic.random_laws(3, random_state=8)
     contributions = synthetic.sample(truth, samples=150, random_state=9)
-    laws = Likelihood().fit(contributions)
+    laws = Likelihood(prior_sd=prior_sd).fit(contributions)
     for point in range(3):
         k = contributions.k[contributions.point == point].astype(float)
         gradient = laws.family.gradient(laws.params[point : point + 1], k, laws.k_ref)[0]
         noise = laws.sigma[point] ** 2 * k ** -laws.beta[point] * 150 / 147
         information = gradient.T @ (gradient / noise[:, None])
+        information[1, 1] += 0.0 if prior_sd is None else prior_sd**-2
         assert_allclose(laws.cov[point], np.linalg.inv(information), rtol=1e-8)
 
 
@@ -185,7 +189,26 @@ def test_contributions_that_cannot_be_fitted_are_refused(delta, k, words):
         Likelihood().fit(contributions)
 
 
-@pytest.mark.parametrize("settings", [{"bound": 9.0}, {"tolerance": 0.0}, {"max_steps": 0}])
+def test_a_narrow_prior_holds_the_decays_and_a_wide_one_lets_go():
+    truth = Laws.from_arrays(c=[300.0] * 50, alpha=1.6, sigma=300.0, beta=3.0)
+    contributions = synthetic.sample(truth, samples=30, random_state=13)
+    held, plain = (Likelihood(prior_sd=sd).fit(contributions) for sd in (1e-4, None))
+    assert_allclose(held.alpha, 1.0, atol=1e-4)
+    assert_allclose(held.beta, 2.0, atol=1e-4)
+    wide = Likelihood(prior_sd=1e4).fit(contributions)
+    assert_allclose(wide.params, plain.params, rtol=1e-5)
+
+
+def test_a_point_without_signal_has_the_slope_of_the_prior_and_an_interval():
+    truth = Laws.from_arrays(c=[0.0] * 200, alpha=1.0, sigma=1.0, beta=2.0)
+    laws = Likelihood().fit(synthetic.sample(truth, samples=10, random_state=14))
+    assert (np.abs(laws.alpha - 1) < 1.5).all()
+    assert np.isfinite(laws.interval([100, 1000])).all()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bound": 9.0}, {"tolerance": 0.0}, {"max_steps": 0}, {"prior_sd": 0.0}]
+)
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(FitError, match="expected"):
         Likelihood(**settings)
