@@ -11,7 +11,8 @@ some points more signal for their noise than others. Given $(\beta, S, f)$ the p
 not depend on the unit: it is the same optimal weighting of contributions for every point, of which
 the plain average is one. The unit sets the width of the intervals, as Student's t.
 
-* $\beta$ solves the pooled equation of second moments (`noise_decay`);
+* $\beta$ is common to all points for intervals, and each point's own for estimates
+  (`apiece.estimators._decay`);
 * $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation, to the
   end where points are few, so that it does not depend on the units of the contributions;
 * $\nu$ and the typical unit come from the spread of the points' log variances
@@ -34,7 +35,6 @@ from apiece.estimators._shapes import Shapes
 from apiece.estimators._units import Units
 from apiece.records import Moments
 
-ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
 PRIOR_POINTS: Final = 20.0  # how many points the prior of the shape of S is worth
 _FIRST_POINTS: Final = 1.0  # and that of its size
 _FIRST_SIGNAL: Final = 0.1  # variance of the signal relative to that of the noise
@@ -51,7 +51,7 @@ class Sums(NamedTuple):
     With $w = n x^{\beta}$, for each of ``b`` shapes: ``xtx`` $= \sum w B^\top B$, shape
     ``(n, b, p, p)``; ``xty`` $= \sum w B^\top\bar\Delta$, ``(n, b, p)``; ``yty``
     $= \sum x^\beta (M + n\bar\Delta^2)$, ``(n, b)`` or ``(n, 1)``; and ``total``, the number of
-    contributions, ``(n,)``.
+    contributions, ``(n,)``. The decay $\beta$ is one for all, or one for each point, ``(n, 1)``.
     """
 
     xtx: FloatArray
@@ -65,7 +65,7 @@ class Sums(NamedTuple):
         moments: Moments,
         shapes: Shapes,
         k_ref: float,
-        beta: float,
+        beta: float | FloatArray,
         centre: FloatArray | None = None,
     ) -> Sums:
         """Sum over the sizes of each point."""
@@ -302,42 +302,6 @@ def _with_trust(
     bottom = float((inverse * told).sum())
     trust = float((inverse * seen).sum()) / bottom if bottom > 0 else 1.0
     return replace(now, trust=float(np.clip(trust, 0.0, 1.5)))
-
-
-def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
-    r"""Solve the pooled equation of second moments for the decay $\beta$ of the noise.
-
-    $$\sum_{ij} \frac{r_{ij}^2\,x_{ij}^\beta}{s_i}\,(\log x_{ij} - \overline{\log x}) = 0$$
-
-    with residuals $r$ from a curve in $1/k$ of each point's own. Dividing by $s_i$, not by its
-    square, lets points count by their size: half way between treating all points alike, and the
-    sum of squares in which noisy points are all that matters.
-    """
-    x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
-    log_x, n = np.log(x), moments.n
-    total = n.sum(axis=1)
-    centre = float((n * log_x).sum() / n.sum())
-    spread = float((n * (log_x - centre) ** 2).sum() / n.sum())
-    if spread < 1e-6:
-        return ASSUMED_DECAY
-    size = np.ldexp(1.0, np.clip(exponent - exponent.max(), -1000, 0))
-    curve, beta = 1 / x, ASSUMED_DECAY
-    for _ in range(50):
-        w = n * x**beta
-        bottom = (w * curve**2).sum(axis=1, keepdims=True)
-        height = (w * curve * moments.mean).sum(axis=1, keepdims=True) / bottom
-        leverage = np.minimum(x**beta * curve**2 / bottom, 0.99)
-        q = x**beta * (moments.m2 + n * (moments.mean - height * curve) ** 2) / (1 - leverage)
-        s = np.sqrt(q.sum(axis=1) / total)
-        q = q * np.where(s > 0, size / np.where(s > 0, s, 1.0), 0.0)[:, None]
-        all_q = float(q.sum())
-        if all_q <= 0:
-            return ASSUMED_DECAY
-        step = float(np.clip((q * (log_x - centre)).sum() / all_q / spread, -1, 1))
-        beta = float(np.clip(beta - step, 0.0, 5.0))
-        if abs(step) < 1e-4:
-            break
-    return beta
 
 
 def information(task: IntArray, row: IntArray, z2: FloatArray) -> float:

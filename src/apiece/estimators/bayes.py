@@ -31,16 +31,9 @@ from apiece.estimators._common import (
     rescaled,
     some_points,
 )
+from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, own_decays
 from apiece.estimators._families import FamilyLike, curve_at, described, family_over
-from apiece.estimators._population import (
-    ASSUMED_DECAY,
-    Population,
-    Sums,
-    first,
-    information,
-    learn,
-    noise_decay,
-)
+from apiece.estimators._population import Population, Sums, first, information, learn
 from apiece.estimators._regression import told_by_features
 from apiece.estimators._shapes import PowerShapes, Shapes, centres, shapes_of
 from apiece.estimators._units import Units, worth_of_squares
@@ -57,9 +50,9 @@ _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 class _Learned(NamedTuple):
     """What all points together told."""
 
-    population: Population  # for estimates
+    population: Population  # for estimates, with decays of the points' own
     cautious: Population  # for intervals, with units that know of heavy tails
-    beta: float
+    beta: float  # the decay of the noise that is common to all points
     information: float
 
 
@@ -81,8 +74,9 @@ class Bayes:
     sizes; for the power family $\alpha$ has population masses on a grid, and the height is normal
     given $\alpha$. Each point has a unit of its own, which multiplies signal and noise, with a
     heavy-tailed population.
-    ``beta`` is common to all points. Given $\alpha$ or the size, the posterior mean is the same
-    linear weighting of contributions for every point, of which their plain average is one.
+    ``beta`` is common to all points; for estimates, contributions are weighed by a decay of the
+    noise of each point's own, drawn to it. Given that, and $\alpha$ or the size, the posterior mean
+    is a linear weighting of contributions, of which their plain average is one.
 
     Posteriors are Student's t with ``df`` degrees of freedom: those of the population of units
     plus the number of contributions.
@@ -235,19 +229,22 @@ class Bayes:
         sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
-        def learned(worth: float, start: Population | None, before: FloatArray) -> Population:
+        def learned(
+            sums: Sums, worth: float, start: Population | None, before: FloatArray
+        ) -> Population:
             many_worth = worth * many
             return learn(
                 sums, shapes, log_scale, many_worth, start=start, centre=own.u, prior=before
             )
 
-        start = learned(_GUESS, None, shapes.prior)
-        rough = _Learned(start, start, beta, _GUESS)
-        params = _posterior(raw, exponent, rough, family, k_ref, prior.take(few))[0]
+        start = learned(sums, _GUESS, None, shapes.prior)
+        local, _, _ = _told_by(start, sums, log_scale, own, shapes)
+        params = family.from_local(local * _lift(family, exponent, k_ref), k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
-        population = learned(worth, start, shapes.prior)
-        cautious = learned(worth, population, shapes.wide_prior)
+        weighed = Sums.of(scaled, shapes, k_ref, own_decays(scaled, k_ref, beta), own.alpha)
+        population = learned(weighed, worth, start, shapes.prior)
+        cautious = learned(sums, worth, start, shapes.wide_prior)
         around = sums if own.u is None else sums.around(cautious.trust * own.u)
         post = cautious.posterior(around, log_scale)
         q = (post.weight * post.q).sum(axis=1)
@@ -322,22 +319,27 @@ def _posterior(
     shapes = shapes_of(family, k_ref)
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)
-    sums = Sums.of(moments, shapes, k_ref, learned.beta, own.alpha)
     log_scale = 2 * np.log(2.0) * exponent
-    local, _, _ = _told_by(learned.population, sums, log_scale, own, shapes)
+    weighed = Sums.of(moments, shapes, k_ref, own_decays(moments, k_ref, learned.beta), own.alpha)
+    local, _, _ = _told_by(learned.population, weighed, log_scale, own, shapes)
+    sums = Sums.of(moments, shapes, k_ref, learned.beta, own.alpha)
     _, spread, unit = _told_by(learned.cautious, sums, log_scale, own, shapes)
     unit = np.ldexp(unit, exponent)
 
-    scale = np.ldexp(1.0, exponent)[:, None]
-    if isinstance(family, Linear):
-        lift = scale / family.basis(np.array([k_ref]))
-    else:
-        lift = np.concatenate([scale, np.ones_like(scale)], axis=1)
+    lift = _lift(family, exponent, k_ref)
     params = family.from_local(local * lift, k_ref)
     with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
         cov = spread * lift[:, :, None] * lift[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     return params, cov, unit
+
+
+def _lift(family: Family, exponent: AnyArray, k_ref: float) -> FloatArray:
+    """Return what takes coordinates in a point's own scale to the law's, ``(n, p)``."""
+    scale = np.ldexp(1.0, exponent)[:, None]
+    if isinstance(family, Linear):
+        return np.asarray(scale / family.basis(np.array([k_ref])))
+    return np.concatenate([scale, np.ones_like(scale)], axis=1)
 
 
 def _told_by(

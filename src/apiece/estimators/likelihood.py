@@ -34,8 +34,8 @@ from apiece.estimators._common import (
     rescaled,
     some_points,
 )
+from apiece.estimators._decay import noise_decay
 from apiece.estimators._families import FamilyLike, chosen_family, described
-from apiece.estimators._population import noise_decay
 from apiece.estimators._profile import Samples, information, profile
 from apiece.estimators._search import newton, starts
 from apiece.estimators._series_fit import fit_series

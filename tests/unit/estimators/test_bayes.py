@@ -9,12 +9,8 @@ from numpy.testing import assert_allclose
 from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError
 from apiece.estimators import Bayes, Likelihood, fit
-from apiece.estimators._population import (
-    Population,
-    Sums,
-    information,
-    noise_decay,
-)
+from apiece.estimators._decay import noise_decay, own_decays
+from apiece.estimators._population import Population, Sums, information
 from apiece.estimators._shapes import SeriesShapes
 from apiece.estimators._units import Units, spread_of_units, worth_of_squares
 from apiece.laws import FitStatus, Laws, Ridge, Series
@@ -68,6 +64,39 @@ def test_the_decay_of_the_noise_is_recovered_whatever_the_units():
     )
     # The weights of few large points leave an error of 0.1.
     assert abs(noise_decay(table.moments(), 300.0, np.zeros(n, int)) - beta) < 0.3
+
+
+@pytest.mark.parametrize("m", [4, 10, 200])
+def test_a_points_own_decay_is_the_posterior_mean_written_out(m):
+    rng = np.random.default_rng(2)
+    k = rng.integers(100, 1000, m).astype(float)
+    y = 30 / k + (k / 300) ** -1.2 * rng.standard_normal(m)
+    table = Contributions.from_arrays(point=np.zeros(m, int), k=k.astype(int), delta=y)
+    x, betas = k / 300, np.linspace(1.0, 4.0, 2001)
+    log_p = []
+    for beta in betas:
+        w = x**beta
+        rest = y - (w * y / x).sum() / (w / x**2).sum() / x
+        restricted = -(m - 1) / 2 * np.log((w * rest**2).sum()) - np.log((w / x**2).sum()) / 2
+        log_p.append(restricted + beta / 2 * np.log(x).sum() - (beta - 2.5) ** 2 / (2 * 0.5**2))
+    weight = np.exp(np.array(log_p) - max(log_p))
+    own = own_decays(table.moments(), 300.0, 2.5)
+    assert own.shape == (1, 1)
+    assert_allclose(own[0, 0], (weight * betas).sum() / weight.sum(), atol=2e-3)
+
+
+def test_own_decays_tell_steep_noise_from_flat_whatever_the_units():
+    flat, steep = (
+        Laws.from_arrays(c=[1.0] * 100, alpha=1.0, sigma=1.0, beta=beta) for beta in (1.5, 3.5)
+    )
+    found = []
+    for laws, unit in ((flat, 1.0), (steep, 1.0), (steep, 2.0**-300)):
+        moments = synthetic.sample(laws, samples=400, random_state=3).scaled(unit).moments()
+        found.append(own_decays(moments, 316.0, 2.5)[:, 0])
+    # Posteriors of 400 contributions have a standard deviation of some 0.12.
+    assert_allclose(found[0], 1.5, atol=0.6)
+    assert_allclose(found[1], 3.5, atol=0.6)
+    assert_allclose(found[2], found[1])
 
 
 def test_shared_noise_is_worth_less_than_independent_noise():
