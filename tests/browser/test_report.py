@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece import synthetic
-from apiece.laws import Ridge, Series, quantile
+from apiece.laws import Ridge, Series
 from apiece.report._samples import means_by_size
 
 N = 300
@@ -99,14 +99,17 @@ def test_a_report_opens_without_a_complaint_or_a_request(page, either):
 def test_values_and_intervals_are_those_of_python(page, either, k):
     laws, _, url = either
     page.open(url)
-    value, half = page.js(
-        "laws.evaluate(arguments[0], value, half); return [Array.from(value), Array.from(half)]", k
+    value, low, high = page.js(
+        "laws.evaluate(arguments[0], value, lows, highs);"
+        "return [value, lows, highs].map((column) => Array.from(column))",
+        k,
     )
     # Equal but for the last digits: pow and the order of sums are the browser's own.
     scale = np.abs(laws.params) @ (k ** -np.array([1.0, 1.5, 2.0]))[: laws.params.shape[1]]
     assert_allclose(np.array(value, float), laws.mean(k), rtol=1e-12, atol=1e-15 * np.nanmax(scale))
-    expected = (quantile(0.9, laws.df) * laws.stderr(k).T).T
-    assert_allclose(np.array(half, float), expected, rtol=1e-9)
+    ends = np.array(laws.interval(k))
+    half = np.diff(ends, axis=0) / 2
+    assert_allclose((np.array([low, high], float) - ends) / half, 0 * ends, atol=1e-9)
 
 
 def test_the_order_of_numbers_is_that_of_numpy(page, power):

@@ -24,9 +24,10 @@ from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
 from apiece.laws._family import Family
+from apiece.laws._linear import Linear
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
-from apiece.laws.student import quantile, roots, spread_of_scale, standard_error
+from apiece.laws.student import around, quantile, roots, spread_of_scale, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,13 +245,25 @@ class Laws:
     def interval(self, k: npt.ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         r"""Return the interval ``(low, high)`` around ``mean(k)``, each in its shape.
 
-        By the delta method: $\psi_k \pm t\,\mathrm{se}(\psi_k)$ with $t$ the quantile of ``level``
-        for the point's degrees of freedom; nan where ``cov`` is unknown. It covers the law's mean,
-        not single contributions.
+        The least and the largest $\psi_k$ of all laws whose local coordinates lie within
+        $t$ standard errors of the point's, $(\theta - \hat\theta)^\top C^{-1}
+        (\theta - \hat\theta) \le t^2$, with $t$ the quantile of ``level`` for the point's degrees
+        of freedom; nan where ``cov`` is unknown. For sums of terms that is
+        $\psi_k \pm t\,\mathrm{se}(\psi_k)$. Intervals of power laws lean away from zero, the more
+        so the farther a size is from the sampled ones, since errors of $\alpha$ multiply. They
+        cover the law's mean, not single contributions.
         """
-        mean = self.mean(k)
-        half = (quantile(level, self.df) * self.stderr(k).T).T
-        return mean - half, mean + half
+        mean, reach = self.mean(k), quantile(level, self.df)
+        if self.cov is None or isinstance(self.family, Linear):
+            half = (reach * self.stderr(k).T).T
+            return mean - half, mean + half
+        sizes, is_number = check_sizes(k)
+        local = self.family.to_local(self.params, self.k_ref)
+        low, high = np.full((2, self.n_points, len(sizes)), [[[np.inf]], [[-np.inf]]])
+        for off in around(self.cov, reach):
+            psi = self.family.mean(self.family.from_local(local + off, self.k_ref), sizes)
+            low, high = np.minimum(low, psi), np.maximum(high, psi)
+        return (low[:, 0], high[:, 0]) if is_number else (low, high)
 
     def functional(self, k: npt.ArrayLike, weights: npt.ArrayLike, level: float = 0.9) -> Estimate:
         r"""Weighted sum of the curve over sizes, with its interval.

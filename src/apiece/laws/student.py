@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import NormalDist
 
 import numpy as np
@@ -72,6 +73,31 @@ def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
     direction = scaled / np.where(size > 0, size, 1.0)[:, :, None]
     half = np.einsum("nma,nab->nmb", direction, cov / unit[:, :, None] / unit[:, None, :])
     return np.asarray(size * np.sqrt(np.maximum(np.einsum("nmb,nmb->nm", half, direction), 0.0)))
+
+
+def around(cov: FloatArray, reach: FloatArray) -> Iterator[FloatArray]:
+    r"""Go around the ellipses $x^\top C^{-1} x = r^2$ of two coordinates, in 64 steps.
+
+    Parameters
+    ----------
+    cov
+        Shape ``(n, 2, 2)``; nan gives nan.
+    reach
+        The radii $r$, shape ``()`` or ``(n,)``.
+
+    Yields
+    ------
+    FloatArray
+        A point of each ellipse, shape ``(n, 2)``.
+    """
+    sd = np.sqrt(np.einsum("naa->na", cov))
+    scale = (reach * sd.T).T
+    unit = np.where(sd > 0, sd, 1.0)
+    tilt = np.clip(cov[:, 0, 1] / unit[:, 0] / unit[:, 1], -1.0, 1.0)
+    rest = np.sqrt(1 - tilt**2)
+    for angle in np.arange(64) * (np.pi / 32):
+        along, across = np.cos(angle), np.sin(angle)
+        yield scale * np.stack([np.full(len(tilt), along), tilt * along + rest * across], axis=1)
 
 
 def roots(cov: FloatArray) -> FloatArray:

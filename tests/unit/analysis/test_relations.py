@@ -21,7 +21,7 @@ def fitted():
 
 
 def test_movers_are_those_whose_rank_changes_most(fitted):
-    table = movers(fitted, most=10)
+    table = movers(fitted, sizes=(100, 1000), most=10)
     ends = pd.DataFrame(fitted.mean([100, 1000]), index=fitted.ids).rank(ascending=False)
     change = (ends[0] - ends[1])[table.index]
     assert_allclose(table["change"], change)

@@ -51,12 +51,42 @@ def test_standard_errors_elsewhere_propagate_height_and_slope(laws):
     assert_allclose(laws.stderr(k)[1], expected, rtol=1e-12)
 
 
-def test_intervals_are_symmetric_and_as_wide_as_the_level_asks(laws):
+def test_intervals_of_sums_are_symmetric_and_as_wide_as_the_level_asks():
+    cov = np.array([np.diag([1e-3, 0.1, 4.0]), np.full((3, 3), np.nan)])
+    laws = Laws.from_arrays(family=Series(), params=np.ones((2, 3)), cov=cov, k_range=(100, 400))
     low, high = laws.interval([100, 200], level=0.95)
-    assert low.shape == (3, 2)
-    assert_allclose((low + high)[:2] / 2, laws.mean([100, 200])[:2])
-    assert_allclose((high - low)[:2] / 2, 1.959964 * laws.stderr([100, 200])[:2], rtol=1e-6)
-    assert np.isnan(low[2]).all()
+    assert low.shape == (2, 2)
+    assert_allclose((low + high)[0] / 2, laws.mean([100, 200])[0])
+    assert_allclose((high - low)[0] / 2, 1.959964 * laws.stderr([100, 200])[0], rtol=1e-6)
+    assert np.isnan([low[1], high[1]]).all()
+
+
+def test_intervals_of_power_laws_are_the_extremes_over_the_ellipse_of_their_coordinates(laws):
+    sizes, turn = [20, 100, 350, 5000], np.linspace(0, 2 * np.pi, 100_000)
+    low, high = laws.interval(sizes, level=0.95)
+    assert low.shape == (3, 4)
+    assert np.isnan([low[2], high[2]]).all()
+    for point in range(2):
+        root = 1.959964 * np.linalg.cholesky(laws.cov[point])
+        off = root @ [np.cos(turn), np.sin(turn)]
+        psi = laws.mean(laws.k_ref)[point] + off[0]
+        alpha = laws.alpha[point] + off[1]
+        for j, k in enumerate(sizes):
+            curves = psi * (k / laws.k_ref) ** -alpha
+            width = np.ptp(curves)
+            assert_allclose(low[point, j], curves.min(), atol=2e-3 * width)
+            assert_allclose(high[point, j], curves.max(), atol=2e-3 * width)
+
+
+def test_the_interval_of_a_power_law_leans_away_from_zero_and_keeps_its_sign():
+    cov = np.tile(np.diag([1e-10, 0.09]), (2, 1, 1))
+    laws = Laws.from_arrays(c=[1.0, -1.0], alpha=1.0, cov=cov, k_range=(100, 1000))
+    low, high = laws.interval([1000, 10_000, 1_000_000], level=0.9)
+    mean = laws.mean([1000, 10_000, 1_000_000])
+    assert (low[0] > 0).all()
+    assert (high - mean > 1.5 * (mean - low))[0, 1:].all()
+    assert_allclose(low[1], -high[0])
+    assert_allclose(high[1], -low[0])
 
 
 def test_laws_without_covariance_have_nan_intervals():

@@ -21,6 +21,10 @@ function makeLaws(report) {
   const hasCov = arrays.cov_00 !== undefined;
   const { spread, correlation } = hasCov ? correlations(arrays, n, p) : {};
   const gradient = new Float64Array(p);
+  const circle = Array.from({ length: 64 }, (_, j) => (j * Math.PI) / 32).map((angle) => [
+    Math.cos(angle),
+    Math.sin(angle),
+  ]);
 
   /* What all points share at one size: the terms of a sum, or how far it is from k_ref. */
   const termsAt = (k) =>
@@ -60,6 +64,24 @@ function makeLaws(report) {
     return size * Math.sqrt(Math.max(square, 0));
   }
 
+  /* Ends of the interval of a point: of a sum, its value plus and minus z standard errors; of a
+     power law, the least and the largest value on the ellipse of its coordinates. */
+  function endsOf(i, terms) {
+    const mean = meanOf(i, terms);
+    const half = z * errorOf(i);
+    if (!isPower || !hasCov) return [mean - half, mean + half];
+    const [toHeight, toAlpha] = [z * spread[0][i], z * spread[1][i]];
+    const [tilt, rest] = [correlation[1][i], Math.sqrt(Math.max(1 - correlation[1][i] ** 2, 0))];
+    let [low, high] = [Infinity, -Infinity];
+    for (const [along, across] of circle) {
+      const alpha = params[1][i] + toAlpha * (tilt * along + rest * across);
+      const psi = (height[i] + toHeight * along) * Math.exp(-alpha * terms[1]);
+      low = Math.min(low, psi);
+      high = Math.max(high, psi);
+    }
+    return [low, high];
+  }
+
   return {
     n,
     mean: (i, k) => meanOf(i, termsAt(k)),
@@ -70,17 +92,13 @@ function makeLaws(report) {
       const [below, above] = [this.mean(i, k * Math.exp(-step)), this.mean(i, k * Math.exp(step))];
       return (below - above) / (2 * step * this.mean(i, k));
     },
-    interval(i, k) {
-      const mean = meanOf(i, termsAt(k));
-      const half = z * errorOf(i);
-      return [mean - half, mean + half];
-    },
-    /* Fill `value` and `half` (half the interval) with all points at one size. */
-    evaluate(k, value, half) {
+    interval: (i, k) => endsOf(i, termsAt(k)),
+    /* Fill `value` and the ends of the intervals with all points at one size. */
+    evaluate(k, value, low, high) {
       const terms = termsAt(k);
       for (let i = 0; i < n; i++) {
         value[i] = meanOf(i, terms);
-        half[i] = z * errorOf(i);
+        [low[i], high[i]] = endsOf(i, terms);
       }
     },
     /* Points that change places with one between two sizes, clearest first, as apiece.analysis.crossings

@@ -64,7 +64,7 @@ function showPoint() {
 }
 
 function sentence(point) {
-  const [low, high] = [value[point] - half[point], value[point] + half[point]];
+  const [low, high] = [lows[point], highs[point]];
   const verb = value[point] < 0 ? "raise" : "lower";
   const interval = Number.isFinite(low) ? ` (${Math.round(100 * report.level)}\u00a0% interval ${short(low)} to ${short(high)})` : "";
   if (Number.isNaN(value[point])) return "has no law.";

@@ -53,7 +53,7 @@ function tableColumns() {
   ];
   found.push(
     number("value", "Value", value, "number value", "Sort by value at this size"),
-    { key: "half", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => half, fill: fillInterval },
+    { key: "width", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => highs.map((high, i) => high - lows[i]), fill: fillInterval },
   );
   if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
   if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
@@ -91,7 +91,7 @@ function fillInterval(cell, i) {
     cell.append(picture, element("span", { className: "visually-hidden" }));
   }
   const [picture, words] = cell.children;
-  const [low, high] = [value[i] - half[i], value[i] + half[i]];
+  const [low, high] = [lows[i], highs[i]];
   const isKnown = Number.isFinite(low + high);
   picture.hidden = !isKnown;
   picture.className = `forest ${value[i] < 0 ? "harms" : "helps"}`;
@@ -139,9 +139,9 @@ function filter() {
   code("status", arrays.status);
   code("advice", arrays.advice);
   const signs = {
-    helps: (i) => value[i] - half[i] > 0,
-    harms: (i) => value[i] + half[i] < 0,
-    unclear: (i) => Math.abs(value[i]) <= half[i],
+    helps: (i) => lows[i] > 0,
+    harms: (i) => highs[i] < 0,
+    unclear: (i) => lows[i] <= 0 && highs[i] >= 0,
     positive: (i) => value[i] > 0,
     negative: (i) => value[i] < 0,
   };
@@ -195,7 +195,7 @@ function exported() {
   if (report.caveat) extra.push(["approximate", () => "True"]);
   const head = ["point", "k", "rank", "value", "low", "high", "status", ...extra.map(([name]) => name)];
   const rows = points.map((i) => [
-    report.ids[i], state.k, rank[i], value[i], value[i] - half[i], value[i] + half[i],
+    report.ids[i], state.k, rank[i], value[i], lows[i], highs[i],
     report.statuses[report.arrays.status[i]], ...extra.map(([, text]) => text(i)),
   ]);
   return csvOf([head, ...rows.map((row) => row.map((cell) => (Number.isNaN(cell) ? "" : cell)))]);

@@ -5,7 +5,7 @@ function show(fresh) {
   const kept = report ? remember() : null;
   report = fresh;
   laws = makeLaws(report);
-  [value, half, rank] = [0, 1, 2].map(() => new Float64Array(laws.n));
+  [value, lows, highs, rank] = [0, 1, 2, 3].map(() => new Float64Array(laws.n));
   [isListed, selected] = [0, 1].map(() => new Uint8Array(laws.n));
   searched = null;
   document.title = report.title;
@@ -76,7 +76,7 @@ function setSize(k) {
 }
 
 function evaluate() {
-  laws.evaluate(state.k, value, half);
+  laws.evaluate(state.k, value, lows, highs);
   byValue = orderOf(value, true);
   rank.fill(NaN);
   let known = 0;

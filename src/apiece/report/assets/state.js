@@ -14,4 +14,4 @@ const state = {
   open: -1,
   other: -1,
 };
-let value, half, rank, byValue, listed, isListed, selected, searched, pick;
+let value, lows, highs, rank, byValue, listed, isListed, selected, searched, pick;
