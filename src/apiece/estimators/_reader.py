@@ -107,7 +107,7 @@ class Reader:
         output = self.standard(X) @ self.coef
         if self.classes is None:
             return np.asarray(self.target[0] + self.target[1] * output[:, 0])
-        return _probabilities(output)
+        return probabilities(output)
 
     def standard(self, X: FloatArray) -> FloatArray:
         """Return standardised features and a constant, shape ``(n, d + 1)``."""
@@ -132,7 +132,7 @@ class Reader:
             variance = np.ones(len(X))
         else:
             label = y.astype(np.int64)
-            p = _probabilities(output)
+            p = probabilities(output)
             own = np.clip(p[np.arange(len(p)), label], _SMALLEST, 1 - _SMALLEST)
             told = np.log(own / (1 - own))
             error = (p - np.eye(len(self.classes))[label])[:, 1:]  # the columns sum to zero
@@ -177,30 +177,15 @@ def learn(
     more
         Features and targets of further points to learn from, used for every fold.
     """
-    if more is not None:
-        X, y = np.concatenate([X, more[0]]), np.concatenate([y, more[1]])
+    X, y = with_more(X, y, more)
     n_own, n = len(fold), len(X)
     fold = np.append(fold, np.full(n - n_own, -1))
-    used = np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(np.int64))
-    unit = X[used].std(axis=0)
-    target = np.array([0.0, 1.0])
-    if classes is None:
-        target = np.array([y[used].mean(), y[used].std() or 1.0])
-    reader = Reader(
-        middle=X[used].mean(axis=0),
-        unit=np.where(unit > 0, unit, 1.0),
-        coef=np.zeros((X.shape[1] + 1, 1 if classes is None else len(classes))),
-        precision=np.eye(X.shape[1]),
-        classes=classes,
-        target=target,
-        errors=np.empty(0),
-        summary_units=np.tile([[0.0], [1.0]], 6),
-    )
-    x = reader.standard(X[used])
-    second = x[:, :-1].T @ x[:, :-1] / len(x) + _RIDGE * np.eye(X.shape[1])
+    used = _used(n)
+    reader = blank(X, y, classes)
+    target = reader.target
     goal = (y[used] - target[0]) / target[1] if classes is None else y[used]
-    coef, apart = _cross_fitted(x, goal, fold[used], reader)
-    reader = replace(reader, coef=coef, precision=np.asarray(np.linalg.inv(second), np.float64))
+    coef, apart = _cross_fitted(reader.standard(X[used]), goal, fold[used], reader)
+    reader = replace(reader, coef=coef)
 
     output = reader.standard(X[:n_own]) @ coef
     output[used[used < n_own]] = apart[used < n_own]
@@ -217,26 +202,66 @@ def learn(
     return reader, reader.inputs(*own)
 
 
+def with_more(
+    X: FloatArray, y: AnyArray, more: tuple[FloatArray, AnyArray] | None
+) -> tuple[FloatArray, AnyArray]:
+    """Put further points behind one's own."""
+    if more is None:
+        return X, y
+    return np.concatenate([X, more[0]]), np.concatenate([y, more[1]])
+
+
+def blank(X: FloatArray, y: AnyArray, classes: AnyArray | None) -> Reader:
+    """Return a reader that knows the units of features and targets, and has no model yet."""
+    used = _used(len(X))
+    unit = X[used].std(axis=0)
+    target = np.array([0.0, 1.0])
+    if classes is None:
+        target = np.array([y[used].mean(), y[used].std() or 1.0])
+    reader = Reader(
+        middle=X[used].mean(axis=0),
+        unit=np.where(unit > 0, unit, 1.0),
+        coef=np.zeros((X.shape[1] + 1, 1 if classes is None else len(classes))),
+        precision=np.eye(X.shape[1]),
+        classes=classes,
+        target=target,
+        errors=np.empty(0),
+        summary_units=np.tile([[0.0], [1.0]], 6),
+    )
+    x = reader.standard(X[used])[:, :-1]
+    second = x.T @ x / len(x) + _RIDGE * np.eye(X.shape[1])
+    return replace(reader, precision=np.asarray(np.linalg.inv(second), np.float64))
+
+
+def _used(n: int) -> IntArray:
+    """Return the points that models are trained on, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(np.int64))
+
+
 def _cross_fitted(
     x: FloatArray, goal: AnyArray, fold: IntArray, reader: Reader
 ) -> tuple[FloatArray, FloatArray]:
     """Choose the penalty by its loss on folds left out; return coefficients and those outputs."""
     n_outputs = reader.coef.shape[1]
     is_own = fold >= 0
-    penalties = _PENALTIES if reader.classes is None else _INVERSE_PENALTIES
-    best, lowest, apart = penalties[0], np.inf, np.zeros((len(x), n_outputs))
-    for penalty in penalties:
+    best, lowest, apart = penalties(reader)[0], np.inf, np.zeros((len(x), n_outputs))
+    for penalty in penalties(reader):
         output = np.zeros((len(x), n_outputs))
         for part in range(fold.max() + 1):
             inside = fold == part
-            output[inside] = x[inside] @ _linear(x[~inside], goal[~inside], penalty, reader)
-        loss = _loss(output[is_own], goal[is_own], reader)
-        if loss < lowest:
-            best, lowest, apart = penalty, loss, output
-    return _linear(x, goal, best, reader), apart
+            output[inside] = x[inside] @ trained(x[~inside], goal[~inside], penalty, reader)
+        lost = loss(output[is_own], goal[is_own], reader)
+        if lost < lowest:
+            best, lowest, apart = penalty, lost, output
+    return trained(x, goal, best, reader), apart
 
 
-def _linear(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> FloatArray:
+def penalties(reader: Reader) -> tuple[float, ...]:
+    """Return the penalties to try: alpha of ridge, or C of logistic regression."""
+    return _PENALTIES if reader.classes is None else _INVERSE_PENALTIES
+
+
+def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> FloatArray:
     """Fit a ridge or logistic regression, shape ``(d + 1, c)``; absent classes get no chance."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -258,13 +283,15 @@ def _linear(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> Fl
     return coef
 
 
-def _loss(output: FloatArray, goal: AnyArray, reader: Reader) -> float:
+def loss(output: FloatArray, goal: AnyArray, reader: Reader) -> float:
+    """Return the mean squared error, or the mean log loss."""
     if reader.classes is None:
         return float(((output[:, 0] - goal) ** 2).mean())
-    p = _probabilities(output)[np.arange(len(goal)), goal]
+    p = probabilities(output)[np.arange(len(goal)), goal]
     return float(-np.log(np.maximum(p, _SMALLEST)).mean())
 
 
-def _probabilities(output: FloatArray) -> FloatArray:
+def probabilities(output: FloatArray) -> FloatArray:
+    """Return the probabilities of logits, shape ``(n, c)``."""
     odds = np.exp(output - output.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))

@@ -9,14 +9,16 @@ $$\psi_k \approx \frac{1}{k}\,t^\top (r \otimes x) +
 
 as in the paper's theorem for least squares, where the bracket is $(2s^2 - e^2)\,h$. So the
 coefficients of a series law are regressed on $\phi = (r \otimes x,\ |r|\sqrt h,\ |r|^2 h,\ w h)$,
-the last three by class:
+the last three by class, or on these and its levels, the class, $|r|$, $|r|^2$, $h$ and $w$. Errors
+are those of models as small as the training sets that the contributions come from
+(`apiece.estimators._small_models`), at two sizes:
 
 $$u_i = \Theta^\top\phi_i + s_i v_i, \qquad v_i \sim \mathcal{N}(0, S), \qquad
   \mathrm{vec}\,\Theta \sim \mathcal{N}(0, \lambda^{-1} I \otimes T),$$
 
 with each point's unit $s_i$ and the population's $S$ from a fit without features. A point's law is
-predicted without its fold; $\lambda$, and whether $x$ is standardised or in the units it came in,
-are those that foretell the held-out folds best.
+predicted without its fold; $\lambda$, whether levels are looked at, and how much the gradient
+counts beside the rest, are those that foretell the held-out folds best.
 
 Reference: Covert et al. (ICML 2024), theorems of appendix A.
 """
@@ -30,8 +32,9 @@ import numpy as np
 from apiece._rng import stream
 from apiece._typing import FloatArray, IntArray
 from apiece.estimators._features import as_features, as_more, as_target
-from apiece.estimators._reader import Inputs, Reader, learn
+from apiece.estimators._reader import Inputs, blank, with_more
 from apiece.estimators._shapes import SeriesShapes
+from apiece.estimators._small_models import told_by_models
 from apiece.laws import Laws, Series
 from apiece.laws.sizes import middle
 from apiece.records import Contributions
@@ -39,6 +42,7 @@ from apiece.records import Contributions
 _FOLDS: Final = 5
 _PENALTIES: Final = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 _WIDEST: Final = 300  # directions of r x x that are kept
+_GRADIENT: Final = (1.0, 5.0)  # length of the gradient relative to that of the rest
 _LEARNERS: Final = 5_000  # points that the regression learns from, at most
 
 
@@ -94,15 +98,17 @@ def told_by_features(
     chosen = usable[:: 1 + max(len(usable) - 1, 0) // _LEARNERS]
     fold = np.full(contributions.n_points, -1)
     fold[chosen] = stream(0).permutation(len(chosen)) % _FOLDS
-    reader, inputs = learn(
-        features, target.codes, target.classes, np.maximum(fold, 0), as_more(more, features, target)
-    )
+    every = with_more(features, target.codes, as_more(more, features, target))
+    reader = blank(*every, target.classes)
+    ends = [int(np.sqrt(k_ref * end)) for end in contributions.k_range]
+    small = told_by_models(reader, *every, len(features), ends)
+    inputs = [reader.inputs(features, target.codes, output) for output in small.outputs]
     told = _told(contributions.of(chosen), plain, chosen, k_ref)
     scale = (
         SeriesShapes(family).prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
     )
     best, lift = -np.inf, np.zeros((len(features), len(family.terms)))
-    for phi in _regressors(inputs, reader):
+    for phi in _regressors(inputs, small.x):
         found, gain = _cross_fitted(phi, told, chosen, fold, scale)
         if gain > best:
             best, lift = gain, found
@@ -129,27 +135,51 @@ def _told(sample: Contributions, plain: Laws, chosen: IntArray, k_ref: float) ->
     return _Told(blunt @ own, np.einsum("npq,nq->np", blunt, score))
 
 
-def _regressors(inputs: Inputs, reader: Reader) -> list[FloatArray]:
-    """Return what laws are regressed on, ``(n, q)``: standardised, and in units of the features."""
-    error = inputs.direction * (inputs.size / inputs.root)[:, None]
-    effect = np.stack([inputs.size, inputs.size**2, inputs.bend], axis=1)
-    by_class = np.eye(int(inputs.label.max()) + 1)[inputs.label]
-    rest = (by_class[:, :, None] * effect[:, None, :]).reshape(len(effect), -1)
-    rest /= np.sqrt((rest**2).mean(axis=0)) + 1e-300
-    found = []
-    for unit in (np.ones_like(reader.unit), reader.unit / np.sqrt((reader.unit**2).mean())):
-        x = inputs.x * np.append(unit, 1.0)
+def _regressors(inputs: list[Inputs], x: FloatArray) -> list[FloatArray]:
+    """Return what laws may be regressed on, ``(n, q)`` each: theory alone, and with levels.
+
+    Parameters
+    ----------
+    inputs
+        What models of each size say of the points.
+    x
+        Features and a constant as the models see them, shape ``(n, d + 1)``.
+    """
+    parts = []
+    for seen in inputs:
+        length, leverage = seen.size / seen.root, seen.root**2
+        error = seen.direction * length[:, None]
         gradient = (error[:, :, None] * x[:, None, :]).reshape(len(x), -1)
-        if gradient.shape[1] > _WIDEST:
-            some = gradient[:: 1 + len(gradient) // _LEARNERS]
-            values, vectors = np.linalg.eigh(some @ some.T)
-            keep = values > 1e-9 * values[-1]
-            gradient = gradient @ (
-                some.T @ (vectors / np.sqrt(values.clip(1e-300)))[:, keep][:, -_WIDEST:]
-            )
-        gradient /= np.sqrt((gradient**2).sum(axis=1).mean()) + 1e-300
-        found.append(np.column_stack([gradient, rest]))
-    return found
+        by_class = np.eye(int(seen.label.max()) + 1)[seen.label]
+        effect = np.stack([seen.size, seen.size**2, seen.bend], axis=1)
+        effects = (by_class[:, :, None] * effect[:, None, :]).reshape(len(x), -1)
+        effects /= np.sqrt((effects**2).mean(axis=0)) + 1e-300
+        level = np.stack([length, length**2, leverage, seen.bend / leverage], axis=1)
+        level = (level - level.mean(axis=0)) / (level.std(axis=0) + 1e-300)
+        parts.append((gradient, _unit(effects), _unit(np.column_stack([by_class, level]))))
+    gradient, effects, levels = (np.column_stack(part) for part in zip(*parts, strict=True))
+    gradient = _unit(_longest(gradient))
+    return [
+        np.column_stack([length * gradient, _unit(rest)])
+        for rest in (effects, np.column_stack([effects, levels]))
+        for length in _GRADIENT
+    ]
+
+
+def _longest(columns: FloatArray) -> FloatArray:
+    """Return the directions along which rows differ most, if there are many columns."""
+    if columns.shape[1] <= _WIDEST:
+        return columns
+    some = columns[:: 1 + len(columns) // _LEARNERS]
+    values, vectors = np.linalg.eigh(some @ some.T)
+    keep = values > 1e-9 * values[-1]
+    lift = some.T @ (vectors / np.sqrt(values.clip(1e-300)))[:, keep][:, -_WIDEST:]
+    return np.asarray(columns @ lift)
+
+
+def _unit(columns: FloatArray) -> FloatArray:
+    """Bring rows to a mean squared length of one."""
+    return np.asarray(columns / (np.sqrt((columns**2).sum(axis=1).mean()) + 1e-300))
 
 
 def _cross_fitted(

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose
 
 from apiece import synthetic
 from apiece.estimators import Bayes, _regression
+from apiece.estimators._reader import blank, loss, trained
 from apiece.estimators._regression import told_by_features
+from apiece.estimators._small_models import told_by_models
 from apiece.laws import Laws, Series
 
 
@@ -83,3 +85,40 @@ def test_features_that_say_nothing_do_little_harm():
         return np.sqrt(((laws.mean(300) - truth.mean(300)) ** 2).mean())
 
     assert error(told) < 1.05 * error(alone)
+
+
+def test_points_are_told_by_models_that_have_not_seen_them_and_are_as_small():
+    X, y, _ = logistic_points(400, 8, seed=5)
+    reader = blank(X, y, np.array([0, 1]))
+    told = told_by_models(reader, X, y, 100, [40, 150])
+    assert [output.shape for output in told.outputs] == [(100, 2)] * 2
+    assert_allclose([np.exp(output).sum(axis=1) for output in told.outputs], 1.0)
+    small, large = (loss(output, y[:100], reader) for output in told.outputs)
+    # Models that know a point by heart would be right about it; larger ones know more.
+    seen = trained(reader.standard(X), y, 1.0, reader)
+    assert loss(reader.standard(X[:100]) @ seen, y[:100], reader) < large < small
+    changed = told_by_models(reader, X, np.append(1 - y[:1], y[1:]), 100, [40, 150])
+    for before, after in zip(told.outputs, changed.outputs, strict=True):
+        assert_allclose(after[0], before[0])  # its own label is no part of what it is told
+        assert np.abs(after - before).max() > 1e-3
+
+
+def test_units_in_which_a_penalised_learner_sees_the_features_are_found():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((2000, 40)) * np.r_[np.full(5, 3.0), np.full(35, 0.01)]
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(2000) > 0).astype(int)
+    reader = blank(X, y, np.array([0, 1]))
+    as_they_came = np.column_stack([X, np.ones(len(X))])
+    assert_allclose(told_by_models(reader, X, y, 2000, [60]).x, as_they_came)
+    even = reader.standard(X)
+    label = (even[:, :40].sum(axis=1) + rng.standard_normal(2000) > 0).astype(int)
+    assert_allclose(told_by_models(reader, X, label, 2000, [60]).x, even)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1.0, 1e60])
+def test_features_of_any_size_are_read(unit):
+    X, y, height = logistic_points(150, 3, seed=7)
+    _, table = sampled(height, noise=1.0)
+    told = predicted(table, unit * X, y)
+    assert np.isfinite(told).all()
+    assert np.corrcoef(told, height)[0, 1] > 0.5
