@@ -57,7 +57,11 @@ def accuracy(run: Truth) -> dict[str, list[tuple[int, float]]]:
     """Correlation with the truth by number of samples, for each way."""
     ways: dict[str, tuple[str, tuple[int, ...], Any]] = {
         "Monte Carlo": ("one D per point", THEIRS, None),
-        "likelihood": ("one D per point", tuple(m for m in THEIRS if m >= 5), Likelihood()),
+        "likelihood": (
+            "one D per point",
+            tuple(m for m in THEIRS if m >= 5),
+            Likelihood(prior_sd=None),
+        ),
         "ours": ("shared", OURS, Bayes()),
     }
     curves: dict[str, list[tuple[int, float]]] = {}

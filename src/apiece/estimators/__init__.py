@@ -3,7 +3,7 @@
 | method | what it does | when to use it |
 | --- | --- | --- |
 | `log_ols` | line through log means, the paper's validation | a grid, many samples a size |
-| `likelihood` | Gaussian maximum likelihood, the paper's estimator | from some 30 samples a point |
+| `likelihood` | Gaussian maximum likelihood, each point alone | power laws, from ten samples on |
 | `auto` | whichever foretells held-out sizes best | when you do not want to choose |
 | `bayes` | a population prior learned from all points | from a handful of samples a point |
 | `amortized` | a network from features to laws | few samples a point, features at hand, torch |
