@@ -265,6 +265,8 @@ class AmortizedNetwork:
             header["width"],
         )
         reader: dict[str, Any] = {"classes": None, **group("reader")}
+        coef = reader["coef"]
+        reader["coef"] = coef.reshape(-1, *coef.shape[-2:])  # one model, before there were several
         return cls(
             shape=shape,
             reader=Reader(**reader),

@@ -1,9 +1,10 @@
-r"""What estimators see of a point's features: a linear model of the target, and its gradient.
+r"""What estimators see of a point's features: linear models of the target, and their gradient.
 
-A linear model is first trained to predict the target ($\hat p$, class probabilities, or $\hat y$).
-For a learner that minimises a smooth loss, theory says which of its quantities matter: with the
-gradient of the point's own loss $\nabla\ell(z) = r \otimes x$, $r = \hat p(x) - e_y$ (or
-$\hat y(x) - y$),
+Linear models are first trained to predict the target ($\hat p$, class probabilities, or $\hat y$),
+each on as few points as the contributions are about (`apiece.estimators._small_models`); what
+follows is of their mean. For a learner that minimises a smooth loss, theory says which of its
+quantities matter: with the gradient of the point's own loss $\nabla\ell(z) = r \otimes x$,
+$r = \hat p(x) - e_y$ (or $\hat y(x) - y$),
 
 $$\Delta(z, D) \approx \frac{1}{k}\,\nabla L^\top V^{-1} \nabla\ell(z) + \ldots, \qquad
   \text{size of the effect} \propto |r|\sqrt{x^\top \Sigma^{-1} x},$$
@@ -26,11 +27,10 @@ from apiece._typing import AnyArray, FloatArray, IntArray
 
 _INVERSE_PENALTIES: Final = (0.01, 0.1, 1.0)  # C of the logistic regressions tried
 _PENALTIES: Final = (1.0, 10.0, 100.0, 1000.0)  # alpha of the ridge regressions tried
-_MOST: Final = 20_000  # points that the linear model is trained on
+_MOST: Final = 20_000  # points that units are measured from
 _RIDGE: Final = 0.01  # added to the second moments of standardised features
 _SMALLEST: Final = 1e-6  # error of a prediction, in units of probability or of the spread
 _ABSENT: Final = -15.0  # logit of a class that the model has not seen
-_NODES: Final = 15  # errors of the prediction that stand for an unknown quantity
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """The linear model of the target, and the units of everything derived from it.
+    """The linear models of the target, and the units of everything derived from them.
 
     Parameters
     ----------
     middle, unit
         Means and standard deviations of the features, each of shape ``(d,)``.
     coef
-        Coefficients of the model on standardised features and a constant, shape ``(d + 1, c)``:
-        logits of the ``c`` classes, or the one standardised quantity.
+        Coefficients of ``b`` models on standardised features and a constant, shape
+        ``(b, d + 1, c)``: logits of the ``c`` classes, or the one standardised quantity.
     precision
         Inverse of the features' second moments, shape ``(d, d)``.
     classes
@@ -86,7 +86,7 @@ class Reader:
     target
         Mean and standard deviation of the quantities, shape ``(2,)``; ``(0, 1)`` for classes.
     errors
-        Typical errors ``y - prediction`` of the model in units of the target's, evenly spaced in
+        Typical errors ``y - prediction`` of the models in units of the target's, evenly spaced in
         probability, shape ``(15,)``; empty for classes.
     summary_units
         Mean and standard deviation of the four summaries, and the typical size and bend, shape
@@ -104,10 +104,26 @@ class Reader:
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Return class probabilities, shape ``(n, c)``, or quantities, shape ``(n,)``."""
-        output = self.standard(X) @ self.coef
+        output = self.output(X)
         if self.classes is None:
             return np.asarray(self.target[0] + self.target[1] * output[:, 0])
         return probabilities(output)
+
+    def output(self, X: FloatArray) -> FloatArray:
+        """Return what the models say on average: log probabilities, or standardised quantities."""
+        x = self.standard(X)
+        total = np.zeros((len(x), self.coef.shape[-1]))
+        for coef in self.coef:
+            total += self.said(x @ coef)
+        return self.averaged(total / len(self.coef))
+
+    def said(self, output: FloatArray) -> FloatArray:
+        """Return what a model says in units that can be averaged: probabilities, or quantities."""
+        return output if self.classes is None else probabilities(output)
+
+    def averaged(self, said: FloatArray) -> FloatArray:
+        """Return the mean of what models say as the output of one."""
+        return said if self.classes is None else np.log(np.maximum(said, _SMALLEST))
 
     def standard(self, X: FloatArray) -> FloatArray:
         """Return standardised features and a constant, shape ``(n, d + 1)``."""
@@ -121,10 +137,10 @@ class Reader:
         X, y
             Features, shape ``(n, d)``, and class codes or quantities, shape ``(n,)``.
         output
-            What the model says of them, shape ``(n, c)``, if not what its coefficients say.
+            What models say of them, shape ``(n, c)``, if not those that the reader has.
         """
         x = self.standard(X)
-        output = x @ self.coef if output is None else output
+        output = self.output(X) if output is None else output
         if self.classes is None:
             label = np.zeros(len(X), dtype=np.int64)
             told = (y - self.target[0]) / self.target[1]
@@ -154,54 +170,6 @@ class Reader:
         )
 
 
-def learn(
-    X: FloatArray,
-    y: AnyArray,
-    classes: AnyArray | None,
-    fold: IntArray,
-    more: tuple[FloatArray, AnyArray] | None = None,
-) -> tuple[Reader, Inputs]:
-    """Train the linear model; return it with the inputs of its own points.
-
-    Predictions for the points themselves are made without their fold, as they are for points to
-    come; otherwise the errors of points that the model knows by heart would look small.
-
-    Parameters
-    ----------
-    X, y
-        Features, shape ``(n, d)``, and class codes or quantities, shape ``(n,)``.
-    classes
-        The classes, None for quantities.
-    fold
-        The fold of each point, shape ``(n,)``.
-    more
-        Features and targets of further points to learn from, used for every fold.
-    """
-    X, y = with_more(X, y, more)
-    n_own, n = len(fold), len(X)
-    fold = np.append(fold, np.full(n - n_own, -1))
-    used = _used(n)
-    reader = blank(X, y, classes)
-    target = reader.target
-    goal = (y[used] - target[0]) / target[1] if classes is None else y[used]
-    coef, apart = _cross_fitted(reader.standard(X[used]), goal, fold[used], reader)
-    reader = replace(reader, coef=coef)
-
-    output = reader.standard(X[:n_own]) @ coef
-    output[used[used < n_own]] = apart[used < n_own]
-    own = X[:n_own], y[:n_own], output
-    if classes is None:
-        miss = (y[:n_own] - target[0]) / target[1] - output[:, 0]
-        reader = replace(reader, errors=np.quantile(miss, (np.arange(_NODES) + 0.5) / _NODES))
-    raw = reader.inputs(*own)
-    spread = raw.summary.std(axis=0)
-    units = np.stack([raw.summary.mean(axis=0), np.where(spread > 0, spread, 1.0)])
-    sizes = np.sqrt((np.stack([raw.size, raw.bend]) ** 2).mean(axis=1))
-    typical = np.stack([np.zeros(2), np.where(sizes > 0, sizes, 1.0)])
-    reader = replace(reader, summary_units=np.column_stack([units, typical]))
-    return reader, reader.inputs(*own)
-
-
 def with_more(
     X: FloatArray, y: AnyArray, more: tuple[FloatArray, AnyArray] | None
 ) -> tuple[FloatArray, AnyArray]:
@@ -221,7 +189,7 @@ def blank(X: FloatArray, y: AnyArray, classes: AnyArray | None) -> Reader:
     reader = Reader(
         middle=X[used].mean(axis=0),
         unit=np.where(unit > 0, unit, 1.0),
-        coef=np.zeros((X.shape[1] + 1, 1 if classes is None else len(classes))),
+        coef=np.zeros((1, X.shape[1] + 1, 1 if classes is None else len(classes))),
         precision=np.eye(X.shape[1]),
         classes=classes,
         target=target,
@@ -234,26 +202,8 @@ def blank(X: FloatArray, y: AnyArray, classes: AnyArray | None) -> Reader:
 
 
 def _used(n: int) -> IntArray:
-    """Return the points that models are trained on, evenly spread."""
+    """Return points from which units are measured, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(np.int64))
-
-
-def _cross_fitted(
-    x: FloatArray, goal: AnyArray, fold: IntArray, reader: Reader
-) -> tuple[FloatArray, FloatArray]:
-    """Choose the penalty by its loss on folds left out; return coefficients and those outputs."""
-    n_outputs = reader.coef.shape[1]
-    is_own = fold >= 0
-    best, lowest, apart = penalties(reader)[0], np.inf, np.zeros((len(x), n_outputs))
-    for penalty in penalties(reader):
-        output = np.zeros((len(x), n_outputs))
-        for part in range(fold.max() + 1):
-            inside = fold == part
-            output[inside] = x[inside] @ trained(x[~inside], goal[~inside], penalty, reader)
-        lost = loss(output[is_own], goal[is_own], reader)
-        if lost < lowest:
-            best, lowest, apart = penalty, lost, output
-    return trained(x, goal, best, reader), apart
 
 
 def penalties(reader: Reader) -> tuple[float, ...]:
@@ -265,7 +215,7 @@ def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> Fl
     """Fit a ridge or logistic regression, shape ``(d + 1, c)``; absent classes get no chance."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    coef = np.zeros((x.shape[1], reader.coef.shape[1]))
+    coef = np.zeros((x.shape[1], reader.coef.shape[-1]))
     if reader.classes is None:
         ridge = Ridge(alpha=penalty).fit(x[:, :-1], goal)
         coef[:, 0] = np.append(ridge.coef_, ridge.intercept_)

@@ -9,24 +9,27 @@ they come closest to the learner whose contributions these are, which nobody nee
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from apiece._rng import stream
-from apiece._typing import AnyArray, FloatArray
-from apiece.estimators._reader import Reader, loss, penalties, probabilities, trained
+from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece.estimators._reader import Inputs, Reader, blank, loss, penalties, trained, with_more
 
 _TRIALS: Final = 4  # subsets for each choice
 _SUBSETS: Final = 24  # and for each size
-_LEAST: Final = 1e-6  # probability
+_NODES: Final = 15  # errors of the prediction that stand for an unknown quantity
 
 
 class Told(NamedTuple):
     """What models of each size say of the points, and the features that they see."""
 
     outputs: list[FloatArray]  # as `Reader.inputs` takes them, (n, c)
+    models: list[FloatArray]  # as `Reader` has them, (b, d + 1, c)
     x: FloatArray  # features and a constant, (n, d + 1)
 
 
@@ -50,22 +53,78 @@ def told_by_models(
     views = (reader.standard(X), np.column_stack([X, np.ones(len(X))]))
     sizes = [max(1, min(size, len(X) // 2)) for size in sizes]
 
-    def output(x: FloatArray, penalty: float, size: int, times: int) -> FloatArray:
-        rng, total, count = stream(0), np.zeros((n_own, reader.coef.shape[1])), np.zeros(n_own)
-        for _ in range(times):
-            rows = rng.choice(len(x), size, replace=False)
-            is_new = ~np.isin(np.arange(n_own), rows)
-            told = x[:n_own][is_new] @ trained(x[rows], goal[rows], penalty, reader)
-            total[is_new] += told if reader.classes is None else probabilities(told)
-            count[is_new] += 1
-        mean = total / np.maximum(count, 1)[:, None]
-        return mean if reader.classes is None else np.log(np.maximum(mean, _LEAST))
+    def models(x: FloatArray, penalty: float, size: int, times: int) -> Iterator[FloatArray]:
+        for rows in _subsets(len(x), size, times):
+            yield trained(x[rows], goal[rows], penalty, reader)
 
+    def output(x: FloatArray, size: int, every: list[FloatArray]) -> FloatArray:
+        total, count = np.zeros((n_own, reader.coef.shape[-1])), np.zeros((n_own, 1))
+        for rows, coef in zip(_subsets(len(x), size, len(every)), every, strict=True):
+            is_new = ~np.isin(np.arange(n_own), rows)
+            total[is_new] += reader.said(x[:n_own][is_new] @ coef)
+            count[is_new] += 1
+        return reader.averaged(total / np.maximum(count, 1))
+
+    choices = []
     with np.errstate(over="ignore", invalid="ignore"):  # features as they came may be huge
-        choices = [
-            (loss(output(x, penalty, sizes[-1], _TRIALS), goal[:n_own], reader), j, penalty)
-            for (j, x), penalty in product(enumerate(views), penalties(reader))
-        ]
+        for (view, x), penalty in product(enumerate(views), penalties(reader)):
+            told = output(x, sizes[-1], list(models(x, penalty, sizes[-1], _TRIALS)))
+            choices.append((loss(told, goal[:n_own], reader), view, penalty))
     _, best, penalty = min(choice for choice in choices if np.isfinite(choice[0]))
     x = views[best]
-    return Told([output(x, penalty, size, _SUBSETS) for size in sizes], x[:n_own])
+    every = [list(models(x, penalty, size, _SUBSETS)) for size in sizes]
+    outputs = [output(x, size, part) for size, part in zip(sizes, every, strict=True)]
+    lift = _standard_units(reader) if best else np.eye(x.shape[1])
+    return Told(outputs, [lift @ np.stack(part) for part in every], x[:n_own])
+
+
+def _subsets(n: int, size: int, times: int) -> Iterator[IntArray]:
+    """Draw the same subsets of ``n`` points every time."""
+    rng = stream(0)
+    for _ in range(times):
+        yield rng.choice(n, size, replace=False)
+
+
+def _standard_units(reader: Reader) -> FloatArray:
+    """Return what takes coefficients on features as they came to those on standardised ones."""
+    lift = np.diag(np.append(reader.unit, 1.0))
+    lift[-1, :-1] = reader.middle
+    return lift
+
+
+def learn(
+    X: FloatArray,
+    y: AnyArray,
+    classes: AnyArray | None,
+    size: int,
+    more: tuple[FloatArray, AnyArray] | None = None,
+) -> tuple[Reader, Inputs]:
+    """Train models of one size; return a reader that has them, and the inputs of its own points.
+
+    Points are told by models that have not seen them, as are points to come.
+
+    Parameters
+    ----------
+    X, y
+        Features, shape ``(n, d)``, and class codes or quantities, shape ``(n,)``.
+    classes
+        The classes, None for quantities.
+    size
+        How many points each model is trained on.
+    more
+        Features and targets of further points to learn from.
+    """
+    every = with_more(X, y, more)
+    reader = blank(*every, classes)
+    told = told_by_models(reader, *every, len(X), [size])
+    reader, output = replace(reader, coef=told.models[0]), told.outputs[0]
+    if classes is None:
+        miss = (y - reader.target[0]) / reader.target[1] - output[:, 0]
+        reader = replace(reader, errors=np.quantile(miss, (np.arange(_NODES) + 0.5) / _NODES))
+    raw = reader.inputs(X, y, output)
+    spread = raw.summary.std(axis=0)
+    units = np.stack([raw.summary.mean(axis=0), np.where(spread > 0, spread, 1.0)])
+    sizes = np.sqrt((np.stack([raw.size, raw.bend]) ** 2).mean(axis=1))
+    typical = np.stack([np.zeros(2), np.where(sizes > 0, sizes, 1.0)])
+    reader = replace(reader, summary_units=np.column_stack([units, typical]))
+    return reader, reader.inputs(X, y, output)

@@ -34,7 +34,8 @@ from apiece.estimators._common import attributes, check
 from apiece.estimators._features import Target, as_features, as_more, as_target
 from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
 from apiece.estimators._network import Kind, Shape, load_torch, units
-from apiece.estimators._reader import Inputs, learn
+from apiece.estimators._reader import Inputs
+from apiece.estimators._small_models import learn
 from apiece.estimators._training import Recipe, fit_laws, fit_target, one_thread
 from apiece.laws import FitStatus, Laws
 from apiece.laws._build import FAMILIES, named_family
@@ -205,7 +206,7 @@ class Amortized:
         unit = _typical(split.moments, k_ref)
         split = replace(split, moments=_divided(split.moments, unit))
 
-        reader, inputs = learn(features, target.codes, target.classes, split.point_fold, others)
+        reader, inputs = learn(features, target.codes, target.classes, round(k_ref), others)
         shape = Shape(
             family=family,
             kind=self.network,

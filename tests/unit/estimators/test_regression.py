@@ -8,7 +8,7 @@ from apiece import synthetic
 from apiece.estimators import Bayes, _regression
 from apiece.estimators._reader import blank, loss, trained
 from apiece.estimators._regression import told_by_features
-from apiece.estimators._small_models import told_by_models
+from apiece.estimators._small_models import learn, told_by_models
 from apiece.laws import Laws, Series
 
 
@@ -122,3 +122,21 @@ def test_features_of_any_size_are_read(unit):
     told = predicted(table, unit * X, y)
     assert np.isfinite(told).all()
     assert np.corrcoef(told, height)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_reader_says_of_new_points_what_its_models_say(is_raw):
+    rng = np.random.default_rng(8)
+    spread = np.r_[np.full(4, 3.0), np.full(30, 0.01)]
+    X = 5.0 + rng.standard_normal((900, 34)) * spread
+    signal = (X - 5.0) / spread
+    y = (signal[:, : 4 if is_raw else 34].sum(axis=1) > 0).astype(int)
+    reader, _ = learn(X[:600], y[:600], np.array([0, 1]), 60)
+    assert reader.coef.shape == (24, 35, 2)
+    told = told_by_models(blank(X[:600], y[:600], np.array([0, 1])), X[:600], y[:600], 600, [60])
+    is_seen_raw = np.allclose(told.x[:, :-1], X[:600])
+    assert is_seen_raw == is_raw
+    # Models that have not seen a point are some of all models, and those are alike.
+    both = reader.predict(X[:600])[:, 1], np.exp(told.outputs[0])[:, 1]
+    assert np.abs(both[0] - both[1]).mean() < 0.05
+    assert ((reader.predict(X[600:])[:, 1] > 0.5) == y[600:]).mean() > 0.8
