@@ -35,6 +35,7 @@ def first(table: Contributions, samples: int) -> Contributions:
 def main() -> None:
     """Read the options and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--name", default="imdb", help="dataset")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--grid", type=Path, required=True, help="run that tells the truth")
     parser.add_argument("--to", type=Path, required=True)
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50])
     options = parser.parse_args()
     threadpool_limits(1)
-    data = dataset("imdb", options.data)
+    data = dataset(options.name, options.data)
     labels = np.asarray(data.labels())
     truth, _ = Truth.of(options.grid).value()
     known = positions(apiece.open(options.grid))

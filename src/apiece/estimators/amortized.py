@@ -8,7 +8,7 @@ $$\min_g \sum_{i,j} -\log \mathcal{N}\left(\Delta_{ij};\ \psi_{k_{ij}}(g(x_i, y_
 
 so few contributions a point suffice, and points that were never sampled have laws too.
 
-Beyond the paper: the network is given what a linear model of the target tells of the point (see
+Beyond the paper: the network is given what linear models of the target tell of the point (see
 [`_reader`][apiece.estimators._reader]; ``network="paper"`` is the paper's), five members are
 cross-fitted over points and shared tasks, and what they miss on points and tasks that they did not
 see becomes the interval.
@@ -66,7 +66,7 @@ class Amortized:
     family
         ``"power"``, ``"series"``, or a family such as ``Series(terms=(2, 4))``.
     network
-        ``"gradient"``: the network also sees a linear model's error, leverage and gradient at the
+        ``"gradient"``: the network also sees linear models' error, leverage and gradient at the
         point. ``"paper"``: features alone, with hidden layers first trained to predict the target.
     folds
         Members of the network, each trained without one fold of the points and shared tasks.
@@ -193,7 +193,7 @@ class Amortized:
     def _train(
         self, contributions: Contributions, X: Any, y: Any, more: tuple[Any, Any] | None
     ) -> _Trained:
-        """Train everything: the linear model, the members, and the scatter around them."""
+        """Train everything: the linear models, the members, and the scatter around them."""
         load_torch()
         check(contributions)
         features = as_features(X, contributions.n_points)
