@@ -271,7 +271,8 @@ class Laws:
         $$v_i = \sum_k w_k\,\psi_k(\text{params}_i), \qquad
           \nabla v_i = \sum_k w_k \nabla\psi_k$$
 
-        so errors at different sizes are summed as what they are, one error of the parameters.
+        so errors at different sizes are summed as what they are, one error of the parameters, by
+        the delta method. At one size the interval is that of `interval`.
 
         Parameters
         ----------
@@ -282,6 +283,9 @@ class Laws:
         """
         sizes, _ = check_sizes(k)
         w = np.broadcast_to(np.asarray(weights, dtype=np.float64), sizes.shape)
+        if len(sizes) == 1:
+            ends = w * np.concatenate(self.interval(sizes, level), axis=1)
+            return Estimate(w * self.mean(sizes)[:, 0], ends.min(axis=1), ends.max(axis=1))
         n, p = self.params.shape
         value, gradient = np.zeros(n), np.zeros((n, p))
         step = max(1, _ENTRIES // max(1, n * p))
