@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,6 +141,15 @@ def test_a_saved_network_predicts_the_same_and_holds_no_pickle(network, tmp_path
     with np.load(tmp_path / "network.npz", allow_pickle=False) as file:
         assert all(file[name].dtype != object for name in file.files)
     assert loaded.attrs == network.attrs
+
+
+def test_a_network_saved_with_one_model_of_the_target_can_still_be_read(network, tmp_path):
+    one = replace(network, reader=replace(network.reader, coef=network.reader.coef[0]))
+    one.save(tmp_path / "old.npz")
+    loaded = AmortizedNetwork.load(tmp_path / "old.npz")
+    X, y, _ = make_truth(n=30, seed=7)
+    expected = replace(network, reader=replace(network.reader, coef=network.reader.coef[:1]))
+    assert_array_equal(loaded.laws_for(X, y).params, expected.laws_for(X, y).params)
 
 
 def test_a_missing_damaged_or_foreign_file_is_refused(network, tmp_path):
