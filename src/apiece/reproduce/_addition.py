@@ -45,7 +45,7 @@ def outcomes(bench: Bench, dataset: str, asked: Addition) -> pd.DataFrame | None
             progress=bench.progress,
             run=bench.run(setting),
             test=market.test,
-            method="likelihood",  # the paper's
+            method="likelihood",  # the paper's, with a prior on its decays
             also=["bayes"],
             metric=PAPER_LOSS,
         )
