@@ -68,18 +68,21 @@ def aggregate(
 @RUN
 @click.option(
     "--hold-out",
-    default=0.3,
-    show_default=True,
     type=click.FloatRange(0, 1, True, True),
-    help="Share of the contributions to foretell, those at the largest sizes.",
+    help="Share of the contributions to foretell, those at the largest sizes; by default all "
+    "beyond the largest size over 2.5.",
 )
 @LEVEL
 @OUT
 @common
 def backtest(
-    run: Path, hold_out: float, level: float, out: Path | None, as_json: bool, quiet: bool
+    run: Path, hold_out: float | None, level: float, out: Path | None, as_json: bool, quiet: bool
 ) -> None:
-    """Fit every kind of law on the smaller sizes, and judge it at the larger ones."""
+    """Fit every kind of law on the smaller sizes, and judge it at the larger ones.
+
+    Power laws are judged, too, but auto does not take them: far beyond the sampled sizes they are
+    the worst, which no backtest shows.
+    """
     from apiece import estimators
     from apiece.store import open_run
 
@@ -87,7 +90,7 @@ def backtest(
     deliver(found.table(), out, as_json, quiet)
     kinds = list(dict.fromkeys((score.method, score.family) for score in found.scores))
     note(
-        f"fitted on sizes up to {found.cut:,}; {' '.join(kinds[found.best])} foretells best; none "
+        f"fitted on sizes up to {found.cut:,}; auto would take {' '.join(kinds[found.best])}; none "
         f"describes {int(found.undescribed.sum()):,} points",
         quiet=quiet or as_json,
     )

@@ -13,7 +13,7 @@ from apiece.errors import FitError
 from apiece.estimators._common import in_memory_only
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
-from apiece.estimators.backtest import CANDIDATES
+from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
 from apiece.estimators.backtest import backtest as run_backtest
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
@@ -87,9 +87,8 @@ def fit(
         raise in_memory_only(method)
     laws: Laws = estimator.fit(contributions, **data)
     if backtest and "backtest" not in laws.diagnostics:
-        rivals = tuple(rival for rival in CANDIDATES if rival != estimator)
         own = () if data else (estimator,)  # with features it would have seen what is held out
-        outcome = run_backtest(contributions, candidates=(*own, *rivals))
+        outcome = run_backtest(contributions, candidates=own, also=(*CANDIDATES, *POWER_LAWS))
         laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
     if on_failure == "raise":
         _stop_at_failures(laws)

@@ -17,9 +17,10 @@ class Auto:
     """Choose method and family by a backtest, then fit all contributions.
 
     The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
-    clearly better at the largest sizes. Points that no candidate describes there are marked
-    ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the first
-    candidate is fitted.
+    clearly better at the largest sizes. Power laws are judged beside them, and not chosen: what
+    they do far beyond those sizes no backtest shows. Points that none of all these describes are
+    marked ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the
+    first candidate is fitted.
 
     Parameters
     ----------

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _SIZES: Final = 3  # groups of held-out sizes
 _REACH: Final = 2.5  # the largest size over the largest that is fitted, if not told otherwise
 _MOST: Final = 0.7  # of the contributions to hold out for that, where sizes range less far
+_CLEARLY: Final = 2.5  # standard errors by which a later candidate must be better
 _FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
 
 
@@ -49,10 +50,9 @@ class Candidate(Protocol):
 CANDIDATES: Final[tuple[Candidate, ...]] = (
     Bayes("blend"),
     Bayes("ridge"),
-    Bayes("power"),
     Likelihood("series24"),
-    Likelihood("power"),
 )
+POWER_LAWS: Final[tuple[Candidate, ...]] = (Bayes("power"), Likelihood("power"))
 
 
 class Score(NamedTuple):
@@ -78,9 +78,9 @@ class Backtest:
     scores
         One for each candidate and group of held-out sizes.
     best
-        Which candidate foretells best, as a position.
+        Which candidate to take, as a position.
     undescribed
-        Points whose held-out contributions no candidate can explain, shape ``(n_points,)``.
+        Points whose held-out contributions nothing that was fitted can explain, ``(n_points,)``.
     """
 
     cut: int
@@ -107,6 +107,7 @@ def backtest(
     contributions: Table,
     *,
     candidates: tuple[Candidate, ...] = CANDIDATES,
+    also: tuple[Candidate, ...] | None = None,
     hold_out: float | None = None,
     level: float = 0.9,
 ) -> Backtest:
@@ -117,12 +118,15 @@ def backtest(
     contributions
         Table of contributions.
     candidates
-        Estimators to compare; the first is preferred unless another is clearly better.
+        Estimators to choose from; the first is preferred unless another is clearly better.
+    also
+        Estimators that are judged like them, and not chosen. Beside the default candidates those
+        are power laws: they may well foretell best at 2.5 times the sizes they were fitted on, and
+        be the worst by far at ten times, which held-out sizes cannot show.
     hold_out
         Share of the contributions that is held out, those at the largest sizes; by default all
-        beyond the largest size over 2.5, or 70 % where that is less. A family shows how it goes on
-        only some way beyond what it was fitted on: power laws look as good as any a step further,
-        and are the worst by far ten times further.
+        beyond the largest size over 2.5, or 70 % where that is less: one step further all families
+        look alike.
     level
         Coverage that the intervals promise.
 
@@ -137,6 +141,8 @@ def backtest(
             f"hold_out={hold_out} is not a share: expected a number between 0 and 1. "
             "Pass for example hold_out=0.3."
         )
+    if also is None:
+        also = POWER_LAWS if candidates == CANDIDATES else ()
     cut = _cut(contributions, hold_out)
     low, high = contributions.k_range
     early, late = contributions.between(low, cut), contributions.between(cut + 1, high)
@@ -148,7 +154,7 @@ def backtest(
     judge = _Judge(late, level)
     scores: list[Score] = []
     curves, surprise = [], np.full(contributions.n_points, np.inf)
-    for candidate in candidates:
+    for candidate in (*candidates, *(each for each in also if each not in candidates)):
         laws = candidate.fit(early)
         rows, z = judge.scores(laws)
         scores += rows
@@ -158,7 +164,8 @@ def backtest(
     reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
     undescribed = is_known & (surprise > reach)
     # What nothing describes says nothing about which is best.
-    return Backtest(cut, scores, _pick(curves, late, ~undescribed), undescribed)
+    best = _pick(curves[: len(candidates)], late, ~undescribed)
+    return Backtest(cut, scores, best, undescribed)
 
 
 def _cut(contributions: Table, hold_out: float | None) -> int:
@@ -284,21 +291,29 @@ def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
 def _pick(curves: list[_Curves], late: Table, told: BoolArray) -> int:
     """Return the candidate of least squared error, the first unless another is clearly better.
 
-    Clearly: by more than two standard errors of the difference, over tasks, since contributions of
-    one task share their noise. Points outside ``told`` do not count.
+    Clearly: by more than 2.5 standard errors of the difference. Contributions of one task share
+    their noise, and those of one point the error of its law, so the variances of the sums by task
+    and by point are added. Points outside ``told`` do not count.
     """
     tasks = np.empty(0, dtype=np.int64)
     for rows, part in _parts(late):
         tasks = np.union1d(tasks, part.task[told[rows][part.point]])
     best = 0
     for j in range(1, len(curves)):
-        gain = np.zeros(len(tasks))
+        by_task, by_point = np.zeros(len(tasks)), np.zeros(len(told))
         for rows, part in _parts(late):
             keep = told[rows][part.point]
             less = curves[best].residual(rows, part) ** 2 - curves[j].residual(rows, part) ** 2
+            gain = np.nan_to_num(less[keep])
             place = np.searchsorted(tasks, part.task[keep])
-            gain += np.bincount(place, np.nan_to_num(less[keep]), minlength=len(tasks))
-        spread = float(gain.std() * np.sqrt(len(gain))) if len(gain) else 0.0
-        if float(gain.sum()) > 2 * spread:
+            by_task += np.bincount(place, gain, minlength=len(tasks))
+            by_point[rows] = np.bincount(part.point[keep], gain, minlength=part.n_points)
+        spread = np.sqrt(_variance_of_sum(by_task) + _variance_of_sum(by_point[told]))
+        if float(by_task.sum()) > _CLEARLY * spread:
             best = j
     return best
+
+
+def _variance_of_sum(values: FloatArray) -> float:
+    """Return the variance of the sum of independent values, as their spread tells it."""
+    return float(values.var() * len(values)) if len(values) else 0.0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,46 @@ def test_auto_fits_the_family_that_foretells_best(turning):
     assert laws.family == Series((2, 4))
     assert laws.attrs["chosen_by"] == "auto"
     assert laws.attrs["estimator"] == "likelihood"
+
+
+def test_power_laws_are_judged_and_not_chosen_unless_named():
+    rng = np.random.default_rng(9)
+    params = np.stack([rng.normal(0, 1, 100), np.full(100, 0.4)], axis=1)
+    truth = Laws.from_arrays(family="power", params=params, sigma=1.0, beta=2.0)
+    table = synthetic.sample(truth, samples=80, random_state=10)
+    laws = Auto().fit(table)
+    scores = laws.backtest().groupby(["method", "family"])["r2"].mean()
+    assert scores.idxmax()[1] == "power"
+    assert laws.attrs["settings"]["family"] != "power"
+    named = backtest(table, candidates=(Bayes("series24"), Bayes("power")))
+    assert named.best == 1
+
+
+@dataclass(frozen=True)
+class Known:
+    """An estimator that knows its laws already."""
+
+    height: tuple[float, ...]
+
+    def fit(self, contributions: Contributions) -> Laws:
+        params = np.array(self.height)[:, None]
+        laws = Laws.from_arrays(family=Series((2,)), params=params, sigma=1.0, beta=2.0)
+        laws.attrs["estimator"] = "known"
+        return laws
+
+
+@pytest.mark.parametrize(("n_better", "best"), [(1, 0), (40, 1)])
+def test_another_is_chosen_if_it_is_better_for_many_points_not_for_one(n_better, best):
+    rng = np.random.default_rng(8)
+    task, point = np.divmod(np.arange(60 * 50), 50)
+    k = np.repeat(rng.integers(100, 1000, 60), 50)
+    table = Contributions.from_arrays(
+        task=task, k=k, point=point, delta=(1 + rng.normal(0, 0.1, len(k))) / k
+    )
+    far = np.where(np.arange(50) < n_better, 2.0, 1.0)  # at every one of sixty tasks
+    outcome = backtest(table, candidates=(Known(tuple(far)), Known((1.0,) * 50)))
+    assert outcome.best == best
+    assert {score.method for score in outcome.scores} == {"known"}
 
 
 def test_intervals_cover_what_is_held_out_as_often_as_they_say():
