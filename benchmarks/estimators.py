@@ -8,6 +8,7 @@
     python benchmarks/estimators.py accuracy --runs DIR         # against Monte Carlo truth
     python benchmarks/estimators.py features --runs DIR --data DIR      # what features add
     python benchmarks/estimators.py extrapolation --runs DIR    # beyond the fitted sizes
+    python benchmarks/estimators.py leverage --runs DIR --data DIR      # which points are missed
 
 Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``: 1,000
 points, ten sizes from 100 to 1,000, over 1,000 training sets of each, which all points share.
@@ -302,11 +303,7 @@ def extrapolation(options: argparse.Namespace) -> None:
     head = ["data", "samples", "k", "best possible R²", *methods, "auto takes"]
     head += ["90 % cover: power", "series", "ridge", "auto"]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
-    for run in truths(options):
-        folder = options.runs / f"{run.name.removesuffix('-grid')}-beyond"
-        if not (folder / "manifest.json").exists():
-            continue
-        delta, sizes = matrix(folder)
+    for run, delta, sizes in reaching(options):
         for samples in options.samples:
             table = next(run.drawn("shared", samples, 1))
             laws = {word: estimator.fit(table) for word, estimator in methods.items()}
@@ -315,6 +312,14 @@ def extrapolation(options: argparse.Namespace) -> None:
                 if late.shape[1] >= 30:
                     cells = beyond(laws, late, far)
                     print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
+
+
+def reaching(options: argparse.Namespace) -> Iterator[tuple[Truth, np.ndarray, np.ndarray]]:
+    """Runs that go on beyond the fitted sizes, with contributions and sizes there."""
+    for run in truths(options):
+        folder = options.runs / f"{run.name.removesuffix('-grid')}-beyond"
+        if (folder / "manifest.json").exists():
+            yield run, *matrix(folder)
 
 
 def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
@@ -334,6 +339,32 @@ def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
         reach = np.where(away > 0, high - laws[word].mean(far), laws[word].mean(far) - low)
         cells.append(f"{(np.abs(away) <= np.hypot(reach, Z90 * error)).mean():.2f}")
     return cells
+
+
+def leverage(options: argparse.Namespace) -> None:
+    """R² of `auto` beyond the fitted sizes among points of little and of much leverage."""
+    parts = {"least half": (0, 0.5), "next 30 %": (0.5, 0.8), "next 15 %": (0.8, 0.95)}
+    parts |= {"most 5 %": (0.95, 1)}
+    head = ["data", "samples", "k", "all", *parts, "leverage there", "error of the ten worst"]
+    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    for run, delta, sizes in reaching(options):
+        data = dataset(run.name.partition("-")[0], options.data)
+        every = data.features(np.arange(data.n_pool))
+        own = every[positions(apiece.open(options.runs / run.name))] - every.mean(axis=0)
+        size = np.einsum("ij,jk,ik->i", own, np.linalg.pinv(np.cov(every.T)), own)
+        for samples in options.samples:
+            laws = Auto().fit(next(run.drawn("shared", samples, 1)))
+            for far in FAR:
+                truth = np.nanmean(delta[:, sizes == far], axis=1)
+                told = laws.mean(far)
+                cells = [f"{r2(told, truth):.2f}"]
+                for low, high in parts.values():
+                    at = (size >= np.quantile(size, low)) & (size <= np.quantile(size, high))
+                    cells.append(f"{r2(told[at], truth[at]):.2f}")
+                error = np.sort((told - truth) ** 2)[::-1]
+                cells.append(f"{size[at].min():,.0f} to {size[at].max():,.0f}")
+                cells.append(f"{error[:10].sum() / error.sum():.0%}")
+                print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
 
 
 # Synthetic -------------------------------------------------------------------------------------
@@ -508,7 +539,7 @@ def main() -> None:
         "what",
         choices=[
             "speed", "robustness", "calibration", "scale", "collect", "accuracy", "features",
-            "extrapolation",
+            "extrapolation", "leverage",
         ],
     )  # fmt: skip
     parser.add_argument("--data", type=Path, help="folder with the .npz files")
@@ -521,11 +552,12 @@ def main() -> None:
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
     options.samples = options.samples or (
-        [50, 500] if options.what == "extrapolation" else [10, 50]
+        [50, 500] if options.what in ("extrapolation", "leverage") else [10, 50]
     )
-    if options.what in ("accuracy", "features", "extrapolation", "collect") and not options.runs:
+    with_runs = ("accuracy", "features", "extrapolation", "leverage", "collect")
+    if options.what in with_runs and not options.runs:
         parser.error(f"{options.what} needs --runs DIR")
-    if options.what in ("collect", "features") and options.data is None:
+    if options.what in ("collect", "features", "leverage") and options.data is None:
         parser.error(f"{options.what} needs --data DIR")
     globals()[options.what](options)
 
