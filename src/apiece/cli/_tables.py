@@ -80,8 +80,8 @@ def backtest(
 ) -> None:
     """Fit every kind of law on the smaller sizes, and judge it at the larger ones.
 
-    Power laws are judged, too, but auto does not take them: far beyond the sampled sizes they are
-    the worst, which no backtest shows.
+    Power laws are judged, too, but auto does not take them: far beyond the sampled sizes they were
+    the worst wherever that was measured, which no backtest shows.
     """
     from apiece import estimators
     from apiece.store import open_run
@@ -90,8 +90,8 @@ def backtest(
     deliver(found.table(), out, as_json, quiet)
     kinds = list(dict.fromkeys((score.method, score.family) for score in found.scores))
     note(
-        f"fitted on sizes up to {found.cut:,}; auto would take {' '.join(kinds[found.best])}; none "
-        f"describes {int(found.undescribed.sum()):,} points",
+        f"fitted on sizes up to {found.cut:,}; auto would take {' '.join(kinds[found.best])}; "
+        f"{int(found.undescribed.sum()):,} points are described by none",
         quiet=quiet or as_json,
     )
 
