@@ -16,7 +16,7 @@ from apiece.cli import cli
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
-    """A folder with a table and a finished run."""
+    """A folder with a table, a finished run and its power laws."""
     folder = tmp_path_factory.mktemp("work")
     rng = np.random.default_rng(0)
     n = 90
@@ -32,6 +32,8 @@ def workplace(tmp_path_factory):
         *("--sizes", "8:40", "--samples", "12", "--random-state", "1", "--jobs", "1"),
         *("--validation", "30", "--to", folder / "run"),
     )
+    assert result.exit_code == 0, result.output
+    result = run("fit", folder / "run", "--method", "likelihood", "--quiet")
     assert result.exit_code == 0, result.output
     return folder
 
