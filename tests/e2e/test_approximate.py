@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -86,16 +87,20 @@ def test_every_command_says_it(run, tmp_path):
     assert all(point["approximate"] for point in shown["points"])
 
 
-def test_a_resumed_run_is_the_same_run(run):
+def test_a_resumed_run_is_the_same_run(run, tmp_path):
+    to = shutil.copytree(run.path, tmp_path / "run")
     again = apiece.collect(
         make_blobs(n=120, n_val=60),
         engine="first-order",
         sizes=(20, 60),
         samples=20,
         random_state=0,
-        to=run.path,
+        to=to,
     )
     assert again.progress().n_contributions > 20 * 120
+    before, after = run.contributions(), again.contributions()
+    same = np.isin(after.task, before.task)
+    assert np.array_equal(np.sort(after.delta[same]), np.sort(before.delta))
 
 
 def test_an_exact_run_is_not_continued_by_an_approximate_engine(tmp_path):
