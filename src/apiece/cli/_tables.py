@@ -80,8 +80,8 @@ def backtest(
 ) -> None:
     """Fit every kind of law on the smaller sizes, and judge it at the larger ones.
 
-    Power laws are judged, too, but auto does not take them: far beyond the sampled sizes they were
-    the worst wherever that was measured, which no backtest shows.
+    Power laws are judged, too, but auto does not take them: at ten times the sampled sizes they
+    were behind the blend wherever that was measured, which no backtest shows.
     """
     from apiece import estimators
     from apiece.store import open_run
