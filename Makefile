@@ -45,7 +45,7 @@ ifdef NAME
 	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
 else
 	@echo "benchmarks (make bench NAME=... runs one):"
-	@for file in benchmarks/*.py; do \
+	@for file in benchmarks/[!_]*.py; do \
 	  printf '  %-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/^"""//p' $$file)"; done
 endif
 

@@ -17,10 +17,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _truth import INSIDE, Truth, dataset, positions
 from apiece import valuation
 from apiece.estimators import Amortized
 from apiece.records import Contributions
-from estimators import INSIDE, Truth, dataset, positions
 
 
 def first(table: Contributions, samples: int) -> Contributions:

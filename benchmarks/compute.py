@@ -22,9 +22,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import apiece
+from _truth import INSIDE, Truth, dataset
 from apiece import valuation
 from apiece.estimators import Bayes, Likelihood
-from estimators import INSIDE, Truth, dataset
 
 RUNS = ("higgs-log_loss", "magic-log_loss", "imdb-softmax_of_proba", "adult-softmax_of_proba")
 THEIRS, OURS = (1, 2, 5, 10, 20, 50), (10, 20, 50, 100, 200, 500)

@@ -1,19 +1,13 @@
-"""Estimators: how fast, how robust, how accurate, how calibrated, and how far they reach.
+"""Estimators: how fast, how robust, how accurate, and how well calibrated.
 
     python benchmarks/estimators.py speed                       # against 1,000 Adam steps a point
     python benchmarks/estimators.py robustness [--points N]     # random inputs of every kind
     python benchmarks/estimators.py calibration                 # coverage on synthetic truth
     python benchmarks/estimators.py scale                       # 100,000 points: time and memory
-    python benchmarks/estimators.py collect --data DIR --runs DIR [--only higgs]
     python benchmarks/estimators.py accuracy --runs DIR         # against Monte Carlo truth
     python benchmarks/estimators.py features --runs DIR --data DIR      # what features add
-    python benchmarks/estimators.py extrapolation --runs DIR    # beyond the fitted sizes
-    python benchmarks/estimators.py leverage --runs DIR --data DIR      # which points are missed
 
-Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``: 1,000
-points, ten sizes from 100 to 1,000, over 1,000 training sets of each, which all points share.
-``collect`` adds runs of the same points at 2,500, 5,000 and 10,000, and one of CIFAR-10, which is
-dear: 200 points, 500 training sets of 100 to 1,000. It resumes where it was stopped. DIR of
+Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``. DIR of
 ``--data`` holds adult.npz, cifar10.npz, higgs.npz, imdb.npz and magic.npz, each with X and y.
 """
 
@@ -22,24 +16,17 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import apiece
+from _truth import INSIDE, points_of, r2, spearman, truths
 from apiece import synthetic, valuation
-from apiece.estimators import Amortized, Auto, Bayes, Likelihood
+from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.records import Contributions
 
-DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")
-METRICS = ("softmax_of_proba", "log_loss")
-FAR, FAR_SAMPLES = (2500, 5000, 10_000), 60  # sizes beyond the fitted ones, and samples at each
-INSIDE = (100, 1000)
-Z90 = 1.645  # standard errors that a 90 % interval of a normal reaches
 PRIOR_SD = 0.5  # of the decays, as `Likelihood` has it
 NETWORKS = {
     "amortized series": Amortized(family="series", kind="classification"),
@@ -48,156 +35,7 @@ NETWORKS = {
 }
 
 
-# Runs ------------------------------------------------------------------------------------------
-
-
-def dataset(name: str, folder: Path) -> apiece.Dataset:
-    """As ``apiece reproduce`` prepares it."""
-    with np.load(folder / f"{name}.npz") as arrays:
-        X, y = arrays["X"].astype(np.float64), arrays["y"]
-    is_table = name not in ("imdb", "cifar10")
-    return apiece.Dataset.from_arrays(X, y, validation=1000, standardize=is_table, random_state=0)
-
-
-def standardised(name: str, folder: Path) -> apiece.Dataset:
-    """A part of the embedded data, standardised, where the paper takes them as they are."""
-    with np.load(folder / f"{name}.npz") as arrays:
-        X, y = arrays["X"].astype(np.float64), arrays["y"]
-    pool, rest = slice(10_000), slice(10_000, 11_000)
-    return apiece.Dataset.from_arrays(
-        X[pool], y[pool], X_val=X[rest], y_val=y[rest], standardize=True, kind="classification"
-    )
-
-
-def collect(options: argparse.Namespace) -> None:
-    for name in DATASETS:
-        for metric in METRICS if name != "cifar10" else METRICS[1:]:
-            title = f"{name}-logistic-{metric}"
-            if options.only not in title:
-                continue
-            common: dict[str, Any] = {"metric": metric, "random_state": 0}
-            if name == "cifar10":
-                common |= {"points": range(200), "to": options.runs / f"{title}-uniform"}
-                part = standardised(name, options.data)
-                apiece.collect(part, sizes=INSIDE, samples=500, **common)
-                continue
-            data = dataset(name, options.data)
-            points = positions(apiece.open(options.runs / f"{title}-grid"))
-            common |= {"points": points, "to": options.runs / f"{title}-beyond"}
-            samples = FAR_SAMPLES * len(FAR)
-            apiece.collect(data, sizes=FAR, design="grid", samples=samples, **common)
-
-
-def positions(run: Any) -> np.ndarray:
-    """Positions of a run's valued points in the pool."""
-    return np.flatnonzero(run.points["valued"].to_numpy())
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Contributions of a run, points x tasks (nan inside D): half for truth, half to draw from.
-
-    ``stratum`` is the size of each task, as a position, where sizes repeat, and one for all where
-    they do not; ``weight`` is that of each stratum in the mean over all sizes of ``INSIDE``.
-    """
-
-    name: str
-    delta: np.ndarray
-    k: np.ndarray
-    stratum: np.ndarray
-    weight: np.ndarray
-    is_truth: np.ndarray
-
-    @classmethod
-    def of(cls, folder: Path) -> Truth:
-        """Read a run."""
-        delta, k = matrix(folder)
-        sizes, stratum = np.unique(k, return_inverse=True)
-        if len(sizes) > 50:
-            stratum, weight = np.zeros(len(k), int), np.ones(1)
-        else:  # between the sizes a curve is nearly a straight line in 1/k
-            every = -1 / np.arange(INSIDE[0], INSIDE[1] + 1)
-            weight = np.array([np.interp(every, -1 / sizes, e).mean() for e in np.eye(len(sizes))])
-        is_truth = np.zeros(len(k), bool)
-        is_truth[np.argsort(k, kind="stable")[::2]] = True
-        return cls(folder.name, delta, k, stratum, weight, is_truth)
-
-    def value(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distributional Shapley values from the tasks for truth, and their standard errors."""
-        value, variance = np.zeros((2, len(self.delta)))
-        for stratum, weight in enumerate(self.weight):
-            part = self.delta[:, self.is_truth & (self.stratum == stratum)]
-            value += weight * np.nanmean(part, axis=1)
-            variance += weight**2 * np.nanvar(part, axis=1) / np.isfinite(part).sum(axis=1)
-        return value, np.sqrt(variance)
-
-    def drawn(self, design: str, samples: int, n_draws: int) -> Iterator[Contributions]:
-        """Draw ``samples`` contributions a point, sizes as if they were uniform in ``INSIDE``.
-
-        With one D per point the training sets are dealt out, so that each serves as few points as
-        can be (two or so with ten samples), and each counts as one of the point's own.
-        """
-        rng = np.random.default_rng(0)
-        n = len(self.delta)
-        rows, tasks = np.arange(n)[:, None], np.flatnonzero(~self.is_truth)
-        chance = (self.weight / np.bincount(self.stratum[tasks]))[self.stratum[tasks]]
-        for _ in range(n_draws):
-            if design == "shared":
-                task = np.tile(rng.choice(tasks, samples, replace=False, p=chance), (n, 1))
-            else:
-                even = (np.arange(n * samples) + rng.random()) / (n * samples)
-                dealt = np.searchsorted(chance.cumsum()[:-1], even)
-                task = tasks[rng.permutation(dealt)].reshape(n, samples)
-            while (missing := self._unfit(task)).any():
-                task[missing] = rng.choice(tasks, missing.sum(), p=chance)
-            name = task if design == "shared" else task * n + rows
-            yield Contributions.from_arrays(
-                point=np.repeat(np.arange(n), samples),
-                k=self.k[task].ravel(),
-                delta=self.delta[rows, task].ravel(),
-                task=name.ravel(),
-            )
-
-    def _unfit(self, task: np.ndarray) -> np.ndarray:
-        """Where the point is inside D, or was dealt the same D before."""
-        rows = np.arange(len(task))[:, None]
-        order = np.argsort(task, axis=1, kind="stable")
-        ranked = np.take_along_axis(task, order, axis=1)
-        again = np.zeros(task.shape, bool)
-        np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-        return again | np.isnan(self.delta[rows, task])
-
-
-def matrix(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Contributions as points x tasks (nan inside D), and the size of each task."""
-    table = apiece.open(folder).contributions()
-    tasks, place = np.unique(table.task, return_inverse=True)
-    delta = np.full((table.n_points, len(tasks)), np.nan)
-    delta[table.point, place] = table.delta
-    k = np.empty(len(tasks))
-    k[place] = table.k
-    return delta, k
-
-
-def spearman(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1])
-
-
-def r2(told: np.ndarray, truth: np.ndarray) -> float:
-    return 1 - float(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
-
-
 # Accuracy --------------------------------------------------------------------------------------
-
-
-def truths(options: argparse.Namespace) -> Iterator[Truth]:
-    for name in DATASETS:
-        for metric in METRICS:
-            for design in ("grid", "uniform"):
-                folder = options.runs / f"{name}-logistic-{metric}-{design}"
-                if options.only in folder.name and (folder / "manifest.json").exists():
-                    yield Truth.of(folder)
-                    break
 
 
 def accuracy(options: argparse.Namespace) -> None:
@@ -275,96 +113,6 @@ def features(options: argparse.Namespace) -> None:
             line = [cells["plain"], cells["bayes"], cells["features"], f"{worst:+.3f}"]
             line += [f"{np.mean(rows['cover']):.2f}", *(cells[word] for word in networks)]
             print(f"| {run.name} | {samples} | {' | '.join(line)} |", flush=True)
-
-
-def points_of(run: Truth, options: argparse.Namespace) -> dict[str, Any]:
-    """Features and labels of a run's points, and of 3,000 others of the pool."""
-    of = standardised if run.name.endswith("uniform") else dataset
-    data = of(run.name.partition("-")[0], options.data)
-    at = positions(apiece.open(options.runs / run.name))
-    others = np.setdiff1d(np.arange(data.n_pool), at)[:3000]
-    labels = np.asarray(data.labels())
-    more = data.features(others), labels[others]
-    return {"X": data.features(at), "y": labels[at], "more": more}
-
-
-def extrapolation(options: argparse.Namespace) -> None:
-    """Fitted on 100..1000 with 50 and 500 samples a point, tested beyond."""
-    methods = {
-        "likelihood power": Likelihood(),
-        "likelihood series24": Likelihood("series24"),
-        "bayes power": Bayes("power"),
-        "bayes series24": Bayes("series24"),
-        "bayes": Bayes(),
-        "bayes ridge": Bayes("ridge"),
-        "bayes blend": Bayes("blend"),
-        "auto": Auto(),
-    }
-    head = ["data", "samples", "k", "best possible R²", *methods, "auto takes"]
-    head += ["90 % cover: power", "series", "ridge", "auto"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
-    for run, delta, sizes in reaching(options):
-        for samples in options.samples:
-            table = next(run.drawn("shared", samples, 1))
-            laws = {word: estimator.fit(table) for word, estimator in methods.items()}
-            for far in FAR:
-                late = delta[:, sizes == far]
-                if late.shape[1] >= 30:
-                    cells = beyond(laws, late, far)
-                    print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
-
-
-def reaching(options: argparse.Namespace) -> Iterator[tuple[Truth, np.ndarray, np.ndarray]]:
-    """Runs that go on beyond the fitted sizes, with contributions and sizes there."""
-    for run in truths(options):
-        folder = options.runs / f"{run.name.removesuffix('-grid')}-beyond"
-        if (folder / "manifest.json").exists():
-            yield run, *matrix(folder)
-
-
-def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
-    """What laws tell of one size beyond the fitted ones: R², Pearson, Spearman; then coverage."""
-    truth = np.nanmean(late, axis=1)
-    error = np.nanstd(late, axis=1) / np.sqrt(np.isfinite(late).sum(axis=1))
-    cells = [f"{1 - float((error**2).mean() / truth.var()):.2f}"]  # the truth's own error caps it
-    for found in laws.values():
-        told = found.mean(far)
-        scores = r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)
-        cells.append(", ".join(f"{score:.2f}" for score in scores))
-    chosen = laws["auto"].attrs
-    cells.append(f"{chosen['estimator']} {chosen['settings']['family']}")
-    for word in ("bayes power", "bayes", "bayes ridge", "auto"):
-        low, high = laws[word].interval(far)
-        away = truth - laws[word].mean(far)
-        reach = np.where(away > 0, high - laws[word].mean(far), laws[word].mean(far) - low)
-        cells.append(f"{(np.abs(away) <= np.hypot(reach, Z90 * error)).mean():.2f}")
-    return cells
-
-
-def leverage(options: argparse.Namespace) -> None:
-    """R² of `auto` beyond the fitted sizes among points of little and of much leverage."""
-    parts = {"least half": (0, 0.5), "next 30 %": (0.5, 0.8), "next 15 %": (0.8, 0.95)}
-    parts |= {"most 5 %": (0.95, 1)}
-    head = ["data", "samples", "k", "all", *parts, "leverage there", "error of the ten worst"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
-    for run, delta, sizes in reaching(options):
-        data = dataset(run.name.partition("-")[0], options.data)
-        every = data.features(np.arange(data.n_pool))
-        own = every[positions(apiece.open(options.runs / run.name))] - every.mean(axis=0)
-        size = np.einsum("ij,jk,ik->i", own, np.linalg.pinv(np.cov(every.T)), own)
-        for samples in options.samples:
-            laws = Auto().fit(next(run.drawn("shared", samples, 1)))
-            for far in FAR:
-                truth = np.nanmean(delta[:, sizes == far], axis=1)
-                told = laws.mean(far)
-                cells = [f"{r2(told, truth):.2f}"]
-                for low, high in parts.values():
-                    at = (size >= np.quantile(size, low)) & (size <= np.quantile(size, high))
-                    cells.append(f"{r2(told[at], truth[at]):.2f}")
-                error = np.sort((told - truth) ** 2)[::-1]
-                cells.append(f"{size[at].min():,.0f} to {size[at].max():,.0f}")
-                cells.append(f"{error[:10].sum() / error.sum():.0%}")
-                print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
 
 
 # Synthetic -------------------------------------------------------------------------------------
@@ -537,28 +285,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "what",
-        choices=[
-            "speed", "robustness", "calibration", "scale", "collect", "accuracy", "features",
-            "extrapolation", "leverage",
-        ],
-    )  # fmt: skip
+        choices=["speed", "robustness", "calibration", "scale", "accuracy", "features"],
+    )
     parser.add_argument("--data", type=Path, help="folder with the .npz files")
     parser.add_argument("--runs", type=Path, help="folder of the runs with the truth")
     parser.add_argument("--only", default="", help="part of a run's name, or one case of scale")
     parser.add_argument("--points", type=int, default=100_000, help="for robustness")
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
-    parser.add_argument("--samples", type=int, nargs="+", help="a point")
+    parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
     parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
-    options.samples = options.samples or (
-        [50, 500] if options.what in ("extrapolation", "leverage") else [10, 50]
-    )
-    with_runs = ("accuracy", "features", "extrapolation", "leverage", "collect")
-    if options.what in with_runs and not options.runs:
+    if options.what in ("accuracy", "features") and not options.runs:
         parser.error(f"{options.what} needs --runs DIR")
-    if options.what in ("collect", "features", "leverage") and options.data is None:
-        parser.error(f"{options.what} needs --data DIR")
+    if options.what == "features" and options.data is None:
+        parser.error("features needs --data DIR")
     globals()[options.what](options)
 
 
