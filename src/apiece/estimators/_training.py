@@ -238,7 +238,10 @@ def descend(
         How to train.
     """
     torch = load_torch()
-    weights = {n: t.requires_grad_() for n, t in tensors(start, recipe.device).items()}
+    weights = {  # a tensor may share the memory of its array, and another training begins there too
+        name: tensor.clone().requires_grad_()
+        for name, tensor in tensors(start, recipe.device).items()
+    }
     kept = {name: tensor.detach().clone() for name, tensor in weights.items()}
     free = [tensor for name, tensor in weights.items() if name.startswith(_FREE)]
     others = [tensor for name, tensor in weights.items() if not name.startswith(_FREE)]

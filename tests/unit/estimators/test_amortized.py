@@ -164,6 +164,14 @@ def test_a_missing_damaged_or_foreign_file_is_refused(network, tmp_path):
             AmortizedNetwork.load(tmp_path / name)
 
 
+def test_every_training_begins_with_the_same_first_weights(problem):
+    X, y, _, contributions = problem
+    settings = QUICK | {"epochs": 40}
+    once = Amortized(**settings).fit(contributions, X, y)
+    again = Amortized(**settings | {"weight_decay": (0.01, 0.01)}).fit(contributions, X, y)
+    assert_array_equal(again.params, once.params)
+
+
 def test_out_of_fold_laws_do_not_know_the_points_own_contributions(problem):
     X, y, _, contributions = problem
     estimator = Amortized(**{**QUICK, "epochs": 20})
