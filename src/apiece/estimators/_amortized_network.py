@@ -26,7 +26,7 @@ from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _ROWS: Final = 20_000  # points predicted at once
 
 
@@ -236,10 +236,12 @@ class AmortizedNetwork:
             with open(source, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(arrays.pop("header").tobytes())
-            if header["schema_version"] > SCHEMA_VERSION:
+            if header["schema_version"] != SCHEMA_VERSION:
+                is_newer = header["schema_version"] > SCHEMA_VERSION
                 raise StoreError(
-                    f"{source} has schema version {header['schema_version']}: expected at most "
-                    f"{SCHEMA_VERSION}, the newest that this apiece knows. Upgrade apiece."
+                    f"{source} has schema version {header['schema_version']}: expected "
+                    f"{SCHEMA_VERSION}, the one that this apiece reads. "
+                    + ("Upgrade apiece." if is_newer else "Train the network again, and save it.")
                 )
             return cls._from(header, arrays)
         except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
@@ -265,8 +267,6 @@ class AmortizedNetwork:
             header["width"],
         )
         reader: dict[str, Any] = {"classes": None, **group("reader")}
-        coef = reader["coef"]
-        reader["coef"] = coef.reshape(-1, *coef.shape[-2:])  # one model, before there were several
         return cls(
             shape=shape,
             reader=Reader(**reader),

@@ -6,13 +6,15 @@ class is used. The heads give $o$, and with $x = \log(k/k_\mathrm{ref})$ the law
 
 $$\mu = \begin{cases} s\,o_0\,e^{-\alpha x},\ \alpha = \log(1 + e^{o_1 + 0.54}) & \text{power} \\
   s \sum_j o_j e^{-jx/2} & \text{series} \end{cases} \qquad
-  v = s^2 e^{-\beta x},\ \log s = o_{-2},\ \beta = 2 + o_{-1} \in [0, e^2].$$
+  v = s^2 e^{-\beta x},\ \log s = q_0,\ \beta = 2 + q_1 \in [0, e^2].$$
 
 So heads predict signal over noise, which is of the order of one for points whose contributions
-differ by orders of magnitude. Terms linear in the point's gradient, in the size of its effect and
-in the summaries are added to $o$. With ``kind="paper"`` there are none of these terms, the layers
-see the features alone, and a power law has $\mu = \tanh(o_0)\,e^{o_1 - \alpha x}$: separate heads
-for the sign and the logarithm of $|c|$.
+differ by orders of magnitude. Terms linear in the point's gradient and in the size of its effect
+are added to $o$. The noise $q$ is linear in the summaries, with a constant for each class; heads of
+its own are added where they help on points that a member did not see, since a network that may fit
+the noise of single points does so before it has learned what they are worth. With ``kind="paper"``
+there are none of these terms, the layers see the features alone, and a power law has
+$\mu = \tanh(o_0)\,e^{o_1 - \alpha x}$: separate heads for the sign and the logarithm of $|c|$.
 
 Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 """
@@ -83,7 +85,7 @@ class Shape:
         """The arrays of weights by name, and their shapes without the axis of the members."""
         is_paper = self.kind == "paper"
         n_in = self.n_features + (int(self.is_regression) if is_paper else 4)
-        n_out = self.p + 2 + self.has_sign_head
+        n_out = self.p + self.has_sign_head
         layers: dict[str, tuple[int, ...]] = {
             "hidden_1": (n_in, self.width),
             "bias_1": (1, self.width),
@@ -91,6 +93,8 @@ class Shape:
             "bias_2": (1, self.width),
             "heads": (self.width, self.n_classes * n_out),
             "bias_3": (1, self.n_classes * n_out),
+            "noise": (self.width, self.n_classes * 2),
+            "bias_noise": (1, self.n_classes * 2),
         }
         if is_paper:
             return layers
@@ -101,12 +105,23 @@ class Shape:
             "summary": (4, 2),
         }
 
-    def start(self, n_members: int, rng: np.random.Generator) -> dict[str, FloatArray]:
-        """Draw first weights: usual for the hidden layers, small for the heads, zero elsewhere."""
+    @property
+    def fixed(self) -> tuple[tuple[str, ...], ...]:
+        """The arrays that stay as they began, in each of the ways to train that are tried."""
+        return ((),) if self.kind == "paper" else (("noise",), ())
+
+    def start(
+        self, n_members: int, rng: np.random.Generator, log_s: float
+    ) -> dict[str, FloatArray]:
+        """Draw first weights: usual for the hidden layers, small for the heads, zero elsewhere.
+
+        The noise is ``log_s`` of all points at first.
+        """
         weights = {}
         for name, shape in self.arrays.items():
             spread = {"hidden": np.sqrt(2 / shape[0]), "heads": 0.01}.get(name[:6].rstrip("_"), 0)
             weights[name] = spread * rng.standard_normal((n_members, *shape))
+        weights["bias_noise"][..., ::2] = log_s
         return weights
 
 
@@ -145,13 +160,17 @@ def local(shape: Shape, weights: Mapping[str, Any], points: Mapping[str, Any]) -
     torch = load_torch()
     p, label = shape.p, points["label"]
     n = len(label)
-    heads = hidden(weights, points["seen"]) @ weights["heads"] + weights["bias_3"]
-    heads = heads.reshape(*heads.shape[:2], shape.n_classes, -1)
-    out = heads[:, torch.arange(n, device=label.device), label]
-    signal, noise = out[..., :-2], out[..., -2:]
+    last = hidden(weights, points["seen"])
+    each = torch.arange(n, device=label.device)
+
+    def of_label(heads: str, bias: str) -> Any:
+        out = last @ weights[heads] + weights[bias]
+        return out.reshape(*out.shape[:2], shape.n_classes, -1)[:, each, label]
+
+    signal, noise = of_label("heads", "bias_3"), of_label("noise", "bias_noise")
     if shape.kind == "gradient":
         by_error = ((points["x"] / points["root"][:, None]) @ weights["gradient"]).reshape(
-            len(heads), n, -1, p
+            len(signal), n, -1, p
         )
         signal = signal + (by_error * points["direction"][:, :, None]).sum(dim=2)
         signal = signal + points["size"][:, None] * weights["size"][:, label]

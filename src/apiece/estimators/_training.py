@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -105,6 +106,7 @@ def fit_laws(
     $$\frac{1}{2}\log v(k) + \frac{(\Delta - \mu(k))^2}{2 v(k)}$$
 
     computed from the moments, plus ``prior`` times the mean of $(\alpha - 1)^2$ for power laws.
+    Each member keeps the best of all decays, and of all ways to train that its shape has.
 
     Returns
     -------
@@ -145,8 +147,10 @@ def fit_laws(
         return total / count.clamp(min=1.0)
 
     best, lowest = start, np.full(split.n_folds, np.inf)
-    for decay in recipe.decays:
-        found, held_out = descend(start, learn, judge, len(inputs), recipe, decay, rng, reporter)
+    for fixed, decay in product(shape.fixed, recipe.decays):
+        found, held_out = descend(
+            start, learn, judge, len(inputs), recipe, decay, rng, reporter, fixed
+        )
         better = held_out < lowest
         lowest = np.where(better, held_out, lowest)
         best = {
@@ -223,6 +227,7 @@ def descend(
     decay: float,
     rng: np.random.Generator,
     reporter: Reporter,
+    fixed: tuple[str, ...] = (),
 ) -> tuple[Weights, FloatArray]:
     """Minimise the members' losses; return each member's weights at its lowest held-out loss.
 
@@ -236,18 +241,19 @@ def descend(
         How many points there are to learn from.
     recipe, decay, rng, reporter
         How to train.
+    fixed
+        Names of the weights that stay as they are.
     """
     torch = load_torch()
     weights = {  # a tensor may share the memory of its array, and another training begins there too
-        name: tensor.clone().requires_grad_()
+        name: tensor.clone().requires_grad_(name not in fixed)
         for name, tensor in tensors(start, recipe.device).items()
     }
     kept = {name: tensor.detach().clone() for name, tensor in weights.items()}
-    free = [tensor for name, tensor in weights.items() if name.startswith(_FREE)]
-    others = [tensor for name, tensor in weights.items() if not name.startswith(_FREE)]
     groups = [
-        {"params": others, "weight_decay": decay},
-        {"params": free, "weight_decay": 0.0},
+        {"params": [tensor], "weight_decay": 0.0 if name.startswith(_FREE) else decay}
+        for name, tensor in weights.items()
+        if name not in fixed
     ]
     adam = torch.optim.AdamW(groups, lr=recipe.learning_rate)
     with torch.no_grad():

@@ -224,10 +224,10 @@ class Amortized:
             self.device,
         )
         rng = stream(self.random_state, 1)
-        weights = shape.start(n_folds, rng)
-        weights["bias_3"] += _first_bias(shape, split, k_ref)
+        weights = shape.start(n_folds, rng, _common_noise(split.moments, k_ref))
         with one_thread(), reporter(self.progress, title="training", unit="epochs") as hears:
-            hears.start(self.epochs * (len(self.weight_decay) + (self.network == "paper")), 0)
+            trainings = len(self.weight_decay) * len(shape.fixed) + (self.network == "paper")
+            hears.start(self.epochs * trainings, 0)
             if self.network == "paper":
                 view, goal, fold = _all_points(reader, inputs, target, others, split)
                 weights = fit_target(shape, weights, view, goal, fold, recipe, rng, hears)
@@ -278,14 +278,10 @@ def _divided(moments: Moments, unit: float) -> Moments:
     return Moments(moments.k, moments.n, moments.mean / unit, moments.m2 / unit**2)
 
 
-def _first_bias(shape: Shape, split: Split, k_ref: float) -> FloatArray:
-    """Return first biases of the heads: the noise that all contributions have in common."""
-    moments = split.moments
-    total = moments.n.sum()
+def _common_noise(moments: Moments, k_ref: float) -> float:
+    """Return the logarithm of the root mean square of all contributions, brought to ``k_ref``."""
     square = ((moments.m2 + moments.n * moments.mean**2) * (moments.k / k_ref) ** 2).sum()
-    bias = np.zeros((shape.n_classes, shape.arrays["heads"][1] // shape.n_classes))
-    bias[:, -2] = 0.5 * np.log(square / total) if square > 0 else 0.0
-    return bias.reshape(1, 1, -1)
+    return float(0.5 * np.log(square / moments.n.sum())) if square > 0 else 0.0
 
 
 def _all_points(

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import apiece
 from apiece import synthetic
 from apiece.errors import DataError, FitError, StoreError, UnknownNameError
-from apiece.estimators import Amortized, AmortizedNetwork, fit
+from apiece.estimators import Amortized, AmortizedNetwork, _amortized_network, fit
 from apiece.laws import FitStatus, Laws, Series
 
 QUICK = {"epochs": 150, "patience": 50, "width": 16, "folds": 3, "weight_decay": (0.01,)}
@@ -143,13 +143,15 @@ def test_a_saved_network_predicts_the_same_and_holds_no_pickle(network, tmp_path
     assert loaded.attrs == network.attrs
 
 
-def test_a_network_saved_with_one_model_of_the_target_can_still_be_read(network, tmp_path):
-    one = replace(network, reader=replace(network.reader, coef=network.reader.coef[0]))
-    one.save(tmp_path / "old.npz")
-    loaded = AmortizedNetwork.load(tmp_path / "old.npz")
-    X, y, _ = make_truth(n=30, seed=7)
-    expected = replace(network, reader=replace(network.reader, coef=network.reader.coef[:1]))
-    assert_array_equal(loaded.laws_for(X, y).params, expected.laws_for(X, y).params)
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(1, "Train the network again"), (99, "Upgrade apiece")]
+)
+def test_a_network_of_another_version_is_refused(network, tmp_path, monkeypatch, version, remedy):
+    with monkeypatch.context() as patch:
+        patch.setattr(_amortized_network, "SCHEMA_VERSION", version)
+        network.save(tmp_path / "other.npz")
+    with pytest.raises(StoreError, match=f"schema version {version}.*{remedy}"):
+        AmortizedNetwork.load(tmp_path / "other.npz")
 
 
 def test_a_missing_damaged_or_foreign_file_is_refused(network, tmp_path):
@@ -170,6 +172,23 @@ def test_every_training_begins_with_the_same_first_weights(problem):
     once = Amortized(**settings).fit(contributions, X, y)
     again = Amortized(**settings | {"weight_decay": (0.01, 0.01)}).fit(contributions, X, y)
     assert_array_equal(again.params, once.params)
+
+
+def test_noise_has_heads_of_its_own_where_features_tell_of_it_and_only_there():
+    X, y, truth = make_truth(n=400, seed=3)
+    rng = np.random.default_rng(4)
+    many = np.column_stack([X, rng.normal(size=(400, 120))])
+    told, drawn = np.exp(0.6 * X[:, 1]), np.exp(0.6 * rng.normal(size=400))
+    networks = {}
+    for word, features, spread in (("told", X, told), ("drawn", many, drawn)):
+        laws = replace(truth, sigma=np.median(truth.sigma) * spread)
+        contributions = synthetic.sample(laws, samples=20, random_state=5, shared=False)
+        networks[word] = Amortized(**QUICK).train(contributions, features, y)
+    has_heads = {word: n.weights["noise"].any(axis=(1, 2)) for word, n in networks.items()}
+    assert has_heads["told"].all()
+    assert not has_heads["drawn"].all()
+    found = networks["told"].laws_for(X, y).sigma
+    assert np.corrcoef(np.log(found), np.log(told))[0, 1] > 0.8
 
 
 def test_out_of_fold_laws_do_not_know_the_points_own_contributions(problem):
