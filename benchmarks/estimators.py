@@ -88,7 +88,7 @@ def features(options: argparse.Namespace) -> None:
     """The same with features, one D per point: bayes, and the networks of amortized."""
     networks = {word: NETWORKS[word] for word in options.networks}
     head = ["data", "samples", "Monte Carlo", "bayes", "bayes with features", "worst draw"]
-    head += ["90 % cover", *networks]
+    head += ["90 % cover", *(f"{word}; 90 % cover" for word in networks)]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
     for run in truths(options):
         truth, error = run.value()
@@ -103,15 +103,16 @@ def features(options: argparse.Namespace) -> None:
                     **{word: network.fit(table, **known) for word, network in networks.items()},
                 }
                 values = {word: valuation.value(laws, sizes=INSIDE) for word, laws in found.items()}
-                told = {word: table["value"].to_numpy() for word, table in values.items()}
+                told = {word: frame["value"].to_numpy() for word, frame in values.items()}
                 for word, estimate in {"plain": plain, **told}.items():
                     rows.setdefault(word, []).append(float(np.corrcoef(estimate, truth)[0, 1]))
-                cover = covered(values["features"], truth, error)
-                rows.setdefault("cover", []).append(cover)
+                for word, frame in values.items():
+                    rows.setdefault(f"cover {word}", []).append(covered(frame, truth, error))
             cells = {w: f"{np.mean(cells):.3f} ± {np.std(cells):.3f}" for w, cells in rows.items()}
             worst = np.subtract(rows["features"], rows["plain"]).min()
             line = [cells["plain"], cells["bayes"], cells["features"], f"{worst:+.3f}"]
-            line += [f"{np.mean(rows['cover']):.2f}", *(cells[word] for word in networks)]
+            cover = {word: f"{np.mean(rows[f'cover {word}']):.2f}" for word in found}
+            line += [cover["features"], *(f"{cells[word]}; {cover[word]}" for word in networks)]
             print(f"| {run.name} | {samples} | {' | '.join(line)} |", flush=True)
 
 

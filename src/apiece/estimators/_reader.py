@@ -40,7 +40,7 @@ class Inputs:
     Parameters
     ----------
     x
-        Standardised features and a constant, shape ``(n, d + 1)``.
+        Features in the reader's units and a constant, shape ``(n, d + 1)``.
     direction
         Error of the prediction, of unit length, shape ``(n, c)``.
     size
@@ -75,12 +75,13 @@ class Reader:
     Parameters
     ----------
     middle, unit
-        Means and standard deviations of the features, each of shape ``(d,)``.
+        Means of the features, and what they are measured in: the standard deviation of each, or
+        one that is typical of all; each of shape ``(d,)``.
     coef
-        Coefficients of ``b`` models on standardised features and a constant, shape
+        Coefficients of ``b`` models on features in these units and a constant, shape
         ``(b, d + 1, c)``: logits of the ``c`` classes, or the one standardised quantity.
     precision
-        Inverse of the features' second moments, shape ``(d, d)``.
+        Inverse of the features' second moments in these units, shape ``(d, d)``.
     classes
         The classes; None for quantities.
     target
@@ -126,7 +127,7 @@ class Reader:
         return said if self.classes is None else np.log(np.maximum(said, _SMALLEST))
 
     def standard(self, X: FloatArray) -> FloatArray:
-        """Return standardised features and a constant, shape ``(n, d + 1)``."""
+        """Return features in the reader's units and a constant, shape ``(n, d + 1)``."""
         return np.column_stack([(X - self.middle) / self.unit, np.ones(len(X))])
 
     def inputs(self, X: FloatArray, y: AnyArray, output: FloatArray | None = None) -> Inputs:
@@ -179,10 +180,26 @@ def with_more(
     return np.concatenate([X, more[0]]), np.concatenate([y, more[1]])
 
 
-def blank(X: FloatArray, y: AnyArray, classes: AnyArray | None) -> Reader:
-    """Return a reader that knows the units of features and targets, and has no model yet."""
+def blank(
+    X: FloatArray, y: AnyArray, classes: AnyArray | None, *, one_unit: bool = False
+) -> Reader:
+    """Return a reader that knows the units of features and targets, and has no model yet.
+
+    Parameters
+    ----------
+    X, y
+        Features, shape ``(n, d)``, and class codes or quantities, shape ``(n,)``.
+    classes
+        The classes, None for quantities.
+    one_unit
+        Whether all features are measured in one unit, so that their spread decides how much each
+        counts, as for embeddings; else each is measured in its own.
+    """
     used = _used(len(X))
     unit = X[used].std(axis=0)
+    if one_unit:
+        largest = unit.max() or 1.0  # squares of huge features would overflow
+        unit = np.full(len(unit), largest * np.sqrt(((unit / largest) ** 2).mean()))
     target = np.array([0.0, 1.0])
     if classes is None:
         target = np.array([y[used].mean(), y[used].std() or 1.0])

@@ -31,6 +31,7 @@ class Told(NamedTuple):
     outputs: list[FloatArray]  # as `Reader.inputs` takes them, (n, c)
     models: list[FloatArray]  # as `Reader` has them, (b, d + 1, c)
     x: FloatArray  # features and a constant, (n, d + 1)
+    is_raw: bool  # whether they see features as they came
 
 
 def told_by_models(
@@ -75,7 +76,7 @@ def told_by_models(
     every = [list(models(x, penalty, size, _SUBSETS)) for size in sizes]
     outputs = [output(x, size, part) for size, part in zip(sizes, every, strict=True)]
     lift = _standard_units(reader) if best else np.eye(x.shape[1])
-    return Told(outputs, [lift @ np.stack(part) for part in every], x[:n_own])
+    return Told(outputs, [lift @ np.stack(part) for part in every], x[:n_own], bool(best))
 
 
 def _subsets(n: int, size: int, times: int) -> Iterator[IntArray]:
@@ -101,7 +102,8 @@ def learn(
 ) -> tuple[Reader, Inputs]:
     """Train models of one size; return a reader that has them, and the inputs of its own points.
 
-    Points are told by models that have not seen them, as are points to come.
+    Points are told by models that have not seen them, as are points to come. Where models do best
+    with features as they came, the reader measures all of them in one unit.
 
     Parameters
     ----------
@@ -117,7 +119,11 @@ def learn(
     every = with_more(X, y, more)
     reader = blank(*every, classes)
     told = told_by_models(reader, *every, len(X), [size])
-    reader, output = replace(reader, coef=told.models[0]), told.outputs[0]
+    models, output = told.models[0], told.outputs[0]
+    if told.is_raw:
+        standard, reader = reader.unit, blank(*every, classes, one_unit=True)
+        models[:, :-1] *= (reader.unit / standard)[:, None]
+    reader = replace(reader, coef=models)
     if classes is None:
         miss = (y - reader.target[0]) / reader.target[1] - output[:, 0]
         reader = replace(reader, errors=np.quantile(miss, (np.arange(_NODES) + 0.5) / _NODES))

@@ -19,7 +19,7 @@ Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,8 @@ from apiece.records import Contributions, Moments
 
 if TYPE_CHECKING:
     from apiece.laws import Family
+
+_DECAYED: Final = 1000  # points for which decays are given
 
 
 class _Trained(NamedTuple):
@@ -78,7 +80,8 @@ class Amortized:
     learning_rate
         Of Adam.
     weight_decay
-        Decoupled decays of the weights to try; each member keeps the one that does best where it
+        Decoupled decays of the weights to try, for 1,000 points; with more points they are less,
+        as one over the root of their number. Each member keeps the one that does best where it
         did not look.
     prior
         Weight of the paper's penalty $(\alpha - 1)^2$ on power laws.
@@ -215,11 +218,12 @@ class Amortized:
             is_regression=target.classes is None,
             width=self.width,
         )
+        shrink = (_DECAYED / contributions.n_points) ** 0.5
         recipe = Recipe(
             self.epochs,
             self.patience,
             self.learning_rate,
-            self.weight_decay,
+            tuple(decay * shrink for decay in self.weight_decay),
             self.prior,
             self.device,
         )

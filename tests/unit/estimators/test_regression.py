@@ -133,6 +133,8 @@ def test_a_reader_says_of_new_points_what_its_models_say(is_raw):
     y = (signal[:, : 4 if is_raw else 34].sum(axis=1) > 0).astype(int)
     reader, _ = learn(X[:600], y[:600], np.array([0, 1]), 60)
     assert reader.coef.shape == (24, 35, 2)
+    one = np.sqrt(X[:600].var(axis=0).mean())
+    assert_allclose(reader.unit, one if is_raw else X[:600].std(axis=0))
     told = told_by_models(blank(X[:600], y[:600], np.array([0, 1])), X[:600], y[:600], 600, [60])
     is_seen_raw = np.allclose(told.x[:, :-1], X[:600])
     assert is_seen_raw == is_raw
