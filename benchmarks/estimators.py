@@ -27,6 +27,7 @@ from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.records import Contributions
 
+DESIGNS = ("one D per point", "shared")
 PRIOR_SD = 0.5  # of the decays, as `Likelihood` has it
 NETWORKS = {
     "amortized series": Amortized(family="series", kind="classification"),
@@ -51,7 +52,7 @@ def accuracy(options: argparse.Namespace) -> None:
     for run in truths(options):
         truth, error = run.value()
         print(f"<!-- {run.name}: {run.is_truth.sum():,} training sets for truth, {len(truth)} -->")
-        for design in ("one D per point", "shared"):
+        for design in DESIGNS:
             for samples in options.samples:
                 rows: dict[str, list[float]] = {}
                 for table in run.drawn(design, samples, options.draws):
@@ -85,7 +86,7 @@ def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
 
 
 def features(options: argparse.Namespace) -> None:
-    """The same with features, one D per point: bayes, and the networks of amortized."""
+    """The same with features, which bayes leaves out if D is shared, and by networks."""
     networks = {word: NETWORKS[word] for word in options.networks}
     head = ["data", "samples", "Monte Carlo", "bayes", "bayes with features", "worst draw"]
     head += ["90 % cover", *(f"{word}; 90 % cover" for word in networks)]
@@ -95,7 +96,7 @@ def features(options: argparse.Namespace) -> None:
         known = points_of(run, options)
         for samples in options.samples:
             rows: dict[str, list[float]] = {}
-            for table in run.drawn("one D per point", samples, options.draws):
+            for table in run.drawn(options.design, samples, options.draws):
                 plain = np.bincount(table.point, table.delta) / samples
                 found = {
                     "bayes": Bayes().fit(table),
@@ -295,6 +296,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
     parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
+    parser.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="for features")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
     if options.what in ("accuracy", "features") and not options.runs:
