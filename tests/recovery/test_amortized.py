@@ -36,7 +36,7 @@ def test_intervals_hold_the_truth_of_points_sampled_and_not(samples):
     laws = network.laws_for(X, y)
     low, high = laws.interval(sizes)
     covered = ((low <= truth.mean(sizes)) & (truth.mean(sizes) <= high)).mean(axis=0)
-    # Measured over two seeds, both numbers of samples and four sizes: 0.82 to 0.98, since the
+    # Measured over three seeds, both numbers of samples and four sizes: 0.86 to 0.98, since the
     # scatter of 300 laws is itself an estimate, and errors have heavier tails than a normal.
-    assert (covered > 0.78).all()
+    assert (covered > 0.8).all()
     assert 0.82 < covered.mean() < 0.985
