@@ -43,7 +43,9 @@ from apiece.laws.status import mark
 from apiece.records import Contributions, Moments, Table
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
-_SHARING: Final = 10.0  # points to a training set, beyond which features are left out
+# Points to a training set beyond which features are left out: so many, or this part of all points.
+_SHARING: Final = 10.0
+_PART: Final = 0.01
 _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 
 
@@ -113,8 +115,9 @@ class Bayes:
             Table of contributions.
         X, y, more, kind
             Features and labels for the regression that supplies the prior, see `Amortized.fit`;
-            none by default. They are left out, with a warning, where points share their training
-            sets: what is learned from other points then holds the noise that all have in common.
+            none by default. They are left out, with a warning, where more than ten points, and more
+            than a hundredth of all, share their training sets: what is learned from other points
+            then holds the noise that these have in common.
 
         Returns
         -------
@@ -187,11 +190,12 @@ class Bayes:
             raise in_memory_only("bayes with features")
         _, count = np.unique(contributions.task, return_counts=True)
         sharing = float(np.average(count, weights=count))
-        if sharing > _SHARING:
+        most = max(_SHARING, _PART * contributions.n_points)
+        if sharing > most:
             warnings.warn(
                 f"features are left out: some {sharing:,.0f} points share each training set, so "
                 "what is learned from other points holds the noise that all have in common. "
-                "Collect with share=1 (or a few) to let features help.",
+                f"Collect with share={int(most)} or less to let features help.",
                 ApieceWarning,
                 stacklevel=4,
             )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -290,3 +291,16 @@ def test_features_are_left_out_where_points_share_their_training_sets(truth):
     with pytest.warns(ApieceWarning, match="300 points share each training set"):
         laws = Bayes().fit(table, X=np.zeros((300, 1)), y=np.arange(300) % 2)
     assert_allclose(laws.params, Bayes().fit(table).params)
+
+
+@pytest.mark.parametrize(("n", "is_told"), [(600, False), (1200, True)])
+def test_training_sets_may_serve_a_hundredth_of_the_points(n, is_told):
+    rng = np.random.default_rng(10)
+    X, y = rng.standard_normal((n, 3)), rng.integers(0, 2, n)
+    truth = Laws.from_arrays(c=300 * (2 * y - 1) * X[:, 0], alpha=1.0, sigma=900.0, beta=2.0)
+    table = synthetic.sample(truth, samples=4, random_state=11, shared=False)
+    table = replace(table, task=table.point // 12 * 4 + np.arange(len(table.task)) % 4)
+    left_out = pytest.warns(ApieceWarning, match="12 points share .* share=10 or less")
+    with nullcontext() if is_told else left_out:
+        laws = Bayes().fit(table, X=X, y=y)
+    assert (laws.attrs["settings"]["prior"] == "features") == is_told
