@@ -46,7 +46,7 @@ ifdef NAME
 else
 	@echo "benchmarks (make bench NAME=... runs one):"
 	@for file in benchmarks/[!_]*.py; do \
-	  printf '  %-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/^"""//p' $$file)"; done
+	  printf '  %-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/^r\{0,1\}"""//p' $$file)"; done
 endif
 
 clean:

@@ -1,8 +1,9 @@
-r"""The amortized estimator trained on the whole pool, as in the paper, against Monte Carlo truth.
+r"""The amortized estimator and bayes with features, from the whole pool, against the truth.
 
-Contributions of every point of a pool are collected once (`--to`; the same again to continue), a
-network is trained on those of some points, and its values are compared with the truth from a grid
-of the same data (`apiece reproduce table1 --scale paper`), for the points that the grid has.
+Contributions of every point of a pool are collected once (`--to`; the same again to continue), as
+the paper's network has them, networks are trained on those of some points, and values compared with
+the truth from a grid of the same data (`apiece reproduce table1 --scale paper`), for the points
+that the grid has.
 
     python benchmarks/amortized.py --data DIR --grid RUN --to runs/imdb-whole
     python benchmarks/amortized.py --data DIR --grid RUN --to runs/cifar10-whole --name cifar10 \
@@ -23,10 +24,8 @@ from threadpoolctl import threadpool_limits
 import apiece
 from _truth import INSIDE, Truth, dataset, positions
 from apiece import valuation
-from apiece.estimators import Amortized
+from apiece.estimators import Amortized, Bayes
 from apiece.records import Contributions
-
-FAMILIES = ("power", "series")
 
 
 def first(table: Contributions, samples: int) -> Contributions:
@@ -47,6 +46,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--points", type=int, nargs="+", default=[1000, 5000, 19_000])
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50])
+    parser.add_argument("--families", nargs="*", default=["power", "series"], help="of networks")
     options = parser.parse_args()
     threadpool_limits(1)
     data = dataset(options.name, options.data)
@@ -65,7 +65,8 @@ def main() -> None:
     )
     every = run.contributions()
     others = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(data.n_pool), known))
-    head = ["points", "samples", "Monte Carlo", *FAMILIES, "seconds"]
+    estimators = [*(Amortized(family) for family in options.families), Bayes()]
+    head = ["points", "samples", "Monte Carlo", *options.families, "bayes with features", "seconds"]
     print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
     for points in options.points:
         chosen = np.concatenate([known, others[: max(0, points - len(known))]])
@@ -73,10 +74,9 @@ def main() -> None:
             table = first(every.of(chosen), samples)
             told = [np.bincount(table.point, table.delta) / table.counts()]
             took = []
-            for family in FAMILIES:
+            for estimator in estimators:
                 started = time.process_time()
-                network = Amortized(family=family, kind="classification")
-                laws = network.fit(table, X=data.features(chosen), y=labels[chosen])
+                laws = estimator.fit(table, X=data.features(chosen), y=labels[chosen])
                 took.append(f"{time.process_time() - started:.0f}")
                 told.append(valuation.value(laws, sizes=INSIDE)["value"].to_numpy())
             cells = [f"{np.corrcoef(v[: len(known)], truth)[0, 1]:.3f}" for v in told]
