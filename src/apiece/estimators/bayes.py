@@ -45,7 +45,7 @@ from apiece.records import Contributions, Moments, Table
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
 # Points to a training set beyond which features are left out: so many, or this part of all points.
 _SHARING: Final = 10.0
-_PART: Final = 0.01
+_PART: Final = 0.02
 _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 
 
@@ -116,7 +116,7 @@ class Bayes:
         X, y, more, kind
             Features and labels for the regression that supplies the prior, see `Amortized.fit`;
             none by default. They are left out, with a warning, where more than ten points, and more
-            than a hundredth of all, share their training sets: what is learned from other points
+            than a fiftieth of all, share their training sets: what is learned from other points
             then holds the noise that these have in common.
 
         Returns
