@@ -43,6 +43,19 @@ def test_contributions_are_those_of_a_converged_refit(k, metric):
     compare(data(), k, metric=metric)
 
 
+def test_floating_point_flags_do_not_stop_what_is_checked_row_by_row():
+    dataset = data(n=160, shift=200.0)
+    settings = Model("logistic", LogisticRegression(C=1e6))
+    loss = resolve_metric("log_loss", kind="classification", has_proba=True)
+    engine, task = (
+        LogisticEngine(dataset, settings, loss),
+        Task(0, np.arange(60), np.arange(60, 90), 0),
+    )
+    calm = engine.run(task)
+    with np.errstate(all="raise"):
+        assert_allclose(engine.run(task).delta, calm.delta, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 1e2, 1e4])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_any_regularisation_with_or_without_intercept(C, fit_intercept):

@@ -120,8 +120,13 @@ class LogisticEngine(BaseEngine):
 
     name: ClassVar[str] = "logistic"
 
+    @np.errstate(all="ignore")
     def run(self, task: Task) -> Outcome:
-        """Compute the contribution of every point of the task."""
+        """Compute the contribution of every point of the task.
+
+        Every row is checked, and refitted where it is not finite; flags of floating-point numbers
+        say less: products of small matrices may raise them for memory that is no part of these.
+        """
         fitted = self._fit(task)
         if fitted is None:
             outcome = self._refit(task)
