@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import apiece
 from apiece import synthetic
 from apiece.errors import DataError, FitError, StoreError, UnknownNameError
-from apiece.estimators import Amortized, AmortizedNetwork, _amortized_network, fit
+from apiece.estimators import Amortized, AmortizedNetwork, _amortized_network, amortized, fit
 from apiece.laws import FitStatus, Laws, Series
 
 QUICK = {"epochs": 150, "patience": 50, "width": 16, "folds": 3, "weight_decay": (0.01,)}
@@ -172,6 +172,23 @@ def test_every_training_begins_with_the_same_first_weights(problem):
     once = Amortized(**settings).fit(contributions, X, y)
     again = Amortized(**settings | {"weight_decay": (0.01, 0.01)}).fit(contributions, X, y)
     assert_array_equal(again.params, once.params)
+
+
+def test_decays_are_those_for_a_thousand_points_and_fall_with_the_root_of_more(monkeypatch):
+    decays = {}
+
+    def noted(shape, start, inputs, split, k_ref, recipe, *others):
+        decays[len(inputs)] = recipe.decays
+        return fit_laws(shape, start, inputs, split, k_ref, recipe, *others)
+
+    fit_laws = amortized.fit_laws
+    monkeypatch.setattr(amortized, "fit_laws", noted)
+    for n in (250, 1000):
+        X, y, truth = make_truth(n=n)
+        contributions = synthetic.sample(truth, samples=3, random_state=1, shared=False)
+        Amortized(**QUICK | {"epochs": 1, "weight_decay": (0.01, 10.0)}).fit(contributions, X, y)
+    assert_allclose(decays[1000], (0.01, 10.0))
+    assert_allclose(decays[250], (0.02, 20.0))
 
 
 def test_noise_has_heads_of_its_own_where_features_tell_of_it_and_only_there():
