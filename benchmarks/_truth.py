@@ -20,6 +20,7 @@ from apiece.records import Contributions
 DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")
 METRICS = ("softmax_of_proba", "log_loss")
 INSIDE = (100, 1000)
+ENOUGH = 5000  # training sets for the truth
 
 
 def dataset(name: str, folder: Path) -> apiece.Dataset:
@@ -37,7 +38,9 @@ def positions(run: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Truth:
-    """Contributions of a run, points x tasks (nan inside D): half for truth, half to draw from.
+    """Contributions of a run, points x tasks (nan inside D): some for truth, the rest to draw from.
+
+    Truth gets half of the tasks, and up to three quarters of a smaller run to have 5,000.
 
     ``stratum`` is the size of each task, as a position; ``weight`` is that of each size in the mean
     over all sizes of ``INSIDE``.
@@ -58,8 +61,9 @@ class Truth:
         # Between the sizes a curve is nearly a straight line in 1/k.
         every = -1 / np.arange(INSIDE[0], INSIDE[1] + 1)
         weight = np.array([np.interp(every, -1 / sizes, e).mean() for e in np.eye(len(sizes))])
-        is_truth = np.zeros(len(k), bool)
-        is_truth[np.argsort(k, kind="stable")[::2]] = True
+        share = np.clip(ENOUGH / len(k), 0.5, 0.75)
+        is_truth = np.empty(len(k), bool)
+        is_truth[np.argsort(k, kind="stable")] = np.diff(np.ceil(share * np.arange(len(k) + 1))) > 0
         return cls(folder.name, delta, k, stratum, weight, is_truth)
 
     def value(self) -> tuple[np.ndarray, np.ndarray]:
