@@ -266,6 +266,34 @@ def test_two_collectors_at_once_leave_one_whole_run(blobs, tmp_path):
             assert same(run.result(), alone)
 
 
+def test_collectors_that_begin_together_share_the_work(blobs, tmp_path, monkeypatch):
+    """Each waits for the other before every unit, so that neither sees what the other is at."""
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import suppress
+    from threading import Barrier, BrokenBarrierError
+
+    from apiece.campaign import _work
+    from apiece.engine import RefitEngine
+
+    units, together, compute = [], Barrier(2), _work.compute
+
+    def in_step(engine, unit, tasks):
+        units.append(unit.index)
+        with suppress(BrokenBarrierError):  # the other has no unit left
+            together.wait(timeout=2)
+        return compute(engine, unit, tasks)
+
+    monkeypatch.setattr(RefitEngine, "rows_per_shard", 6)
+    monkeypatch.setattr(_work, "compute", in_step)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = (
+            pool.submit(apiece.collect, blobs, to=tmp_path / "run", **SETTINGS) for _ in range(2)
+        )
+        assert same(first.result(), second.result())
+    assert len(set(units)) == len(first.result().store.layout)
+    assert len(units) < 1.3 * len(set(units))
+
+
 def test_candidates_are_valued_beside_the_pool_or_alone(blobs):
     X, y = blobs.X_val[:5], blobs.y_val[:5]
     both = apiece.collect(blobs, candidates=(X, y), **SETTINGS)
