@@ -66,7 +66,8 @@ class Amortized:
     Parameters
     ----------
     family
-        ``"power"``, ``"series"``, or a family such as ``Series(terms=(2, 4))``.
+        ``"power"``, as in the paper; ``"series"``, whose intervals hold where curves are no power
+        laws, too; or a family such as ``Series(terms=(2, 4))``.
     network
         ``"gradient"``: the network also sees linear models' error, leverage and gradient at the
         point. ``"paper"``: features alone, with hidden layers first trained to predict the target.
