@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import apiece
+from apiece._rng import stream
 from apiece.records import Contributions
 
 DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")
@@ -129,6 +130,28 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 def r2(told: np.ndarray, truth: np.ndarray) -> float:
     return 1 - float(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+
+
+def collect(options: argparse.Namespace) -> None:
+    """Collect the runs whose names hold ``options.only``, or go on with them."""
+    for name in DATASETS:
+        for metric in METRICS:
+            folder = options.runs / f"{name}-logistic-{metric}-grid"
+            if options.only not in folder.name:
+                continue
+            data = dataset(name, options.data)
+            apiece.collect(
+                data,
+                metric=metric,
+                points=np.sort(stream(0, 1).permutation(data.n_pool)[: options.valued]),
+                sizes=INSIDE,
+                design="grid",
+                n_sizes=10,
+                samples=10_000,
+                random_state=0,
+                n_jobs=-1,
+                to=folder,
+            )
 
 
 def truths(options: argparse.Namespace) -> Iterator[Truth]:

@@ -4,10 +4,12 @@
     python benchmarks/estimators.py robustness [--points N]     # random inputs of every kind
     python benchmarks/estimators.py calibration                 # coverage on synthetic truth
     python benchmarks/estimators.py scale                       # 100,000 points: time and memory
+    python benchmarks/estimators.py collect --runs DIR --data DIR       # what tells the truth
     python benchmarks/estimators.py accuracy --runs DIR         # against Monte Carlo truth
     python benchmarks/estimators.py features --runs DIR --data DIR      # what features add
 
-Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``. DIR of
+Truth comes from the runs of ``apiece reproduce table1 --scale paper --models logistic``, or of
+``collect``, which makes the same ones, all or those of ``--only``, of ``--valued`` points. DIR of
 ``--data`` holds adult.npz, cifar10.npz, higgs.npz, imdb.npz and magic.npz, each with X and y.
 """
 
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from _truth import INSIDE, points_of, r2, spearman, truths
+from _truth import INSIDE, collect, points_of, r2, spearman, truths
 from apiece import synthetic, valuation
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
@@ -284,26 +286,26 @@ def scale(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
+    every = (speed, robustness, calibration, scale, collect, accuracy, features)
+    work = {each.__name__: each for each in every}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "what",
-        choices=["speed", "robustness", "calibration", "scale", "accuracy", "features"],
-    )
+    parser.add_argument("what", choices=work)
     parser.add_argument("--data", type=Path, help="folder with the .npz files")
     parser.add_argument("--runs", type=Path, help="folder of the runs with the truth")
     parser.add_argument("--only", default="", help="part of a run's name, or one case of scale")
     parser.add_argument("--points", type=int, default=100_000, help="for robustness")
+    parser.add_argument("--valued", type=int, default=1000, help="points to value, for collect")
     parser.add_argument("--draws", type=int, default=5, help="draws of the samples")
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
     parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
     parser.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="for features")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
-    if options.what in ("accuracy", "features") and not options.runs:
+    if options.what in ("collect", "accuracy", "features") and not options.runs:
         parser.error(f"{options.what} needs --runs DIR")
-    if options.what == "features" and options.data is None:
-        parser.error("features needs --data DIR")
-    globals()[options.what](options)
+    if options.what in ("collect", "features") and options.data is None:
+        parser.error(f"{options.what} needs --data DIR")
+    work[options.what](options)
 
 
 if __name__ == "__main__":
