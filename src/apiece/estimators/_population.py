@@ -13,8 +13,10 @@ the plain average is one. The unit sets the width of the intervals, as Student's
 
 * $\beta$ is common to all points for intervals, and each point's own for estimates
   (`apiece.estimators._decay`);
-* $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation, to the
-  end where points are few, so that it does not depend on the units of the contributions;
+* $S$ is a penalised maximum of the marginal likelihood, by expectation and maximisation. Ten
+  contributions say next to nothing about some of its directions, along which plain steps creep:
+  they are accelerated (`_Steps`), and go to the end where points are few, so that $S$ does not
+  depend on the units of the contributions;
 * $\nu$ and the typical unit come from the spread of the points' log variances
   (`apiece.estimators._units`).
 
@@ -35,13 +37,16 @@ from apiece.estimators._shapes import Shapes
 from apiece.estimators._units import Units
 from apiece.records import Moments
 
-PRIOR_POINTS: Final = 20.0  # how many points the prior of the shape of S is worth
-_FIRST_POINTS: Final = 1.0  # and that of its size
+PRIOR_POINTS: Final = 20.0  # how many points the prior of shares and of the shape of S is worth
+WIDE_POINTS: Final = 3.0  # that of the shape for intervals
+_FIRST_POINTS: Final = 1.0  # and that of the size of S
 _FIRST_SIGNAL: Final = 0.1  # variance of the signal relative to that of the noise
-_CYCLES: Final = 40
+_STEPS: Final = 120
 _MANY: Final = 500  # points
-_LEAP: Final = 16.0  # longest extrapolation, in steps
-_TOLERANCE: Final = 3e-4
+_MEMORY: Final = 6  # steps that the next one is found from
+_LEAP: Final = 2.0  # farthest beyond a plain step, in the coordinates of `_flat`
+_FALL: Final = 1.0  # of the log evidence: a leap that loses more is taken back
+_TOLERANCE: Final = 1e-5
 _SIGNAL: Final = (1e-8, 1e8)  # least and most variance of coefficients, relative to the noise
 
 
@@ -100,6 +105,7 @@ class Posterior(NamedTuple):
     mean: FloatArray  # (n, c, p), in the units of the contributions
     cov: FloatArray  # (n, c, p, p), in the point's unit
     q: FloatArray  # squared length of the contributions relative to the population, (n, c)
+    log_det: FloatArray  # log determinant of their covariance beside that of the noise, (n, c)
     weight: FloatArray  # (n, c)
 
 
@@ -163,7 +169,7 @@ class Population:
         length = dfs * self.units.squared(q, sums.total, log_scale)
         log_p = np.log(self.masses) - 0.5 * log_det - 0.5 * dfs * np.log(length)
         weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-        return Posterior(mean, cov, q, weight / weight.sum(axis=1, keepdims=True))
+        return Posterior(mean, cov, q, log_det, weight / weight.sum(axis=1, keepdims=True))
 
 
 def first(shapes: Shapes, log_unit: float = 0.0) -> Population:
@@ -181,6 +187,7 @@ def learn(
     start: Population | None = None,
     centre: FloatArray | None = None,
     prior: FloatArray | None = None,
+    prior_points: float = PRIOR_POINTS,
 ) -> Population:
     """Maximise the penalised marginal likelihood over the population.
 
@@ -193,35 +200,34 @@ def learn(
     log_scale
         Log of each point's squared scale.
     n_effective
-        How many independent points they are worth; the prior is worth ``PRIOR_POINTS``.
+        How many independent points they are worth.
     start
         Where to begin.
     centre
         Coefficients of the prior's curves, shape ``(n, p)``, around which to learn.
     prior
         Shape of the covariance before data; by default that of the family for estimates.
+    prior_points
+        How many points that is worth; the prior of the shares is worth ``PRIOR_POINTS``.
     """
     before = shapes.prior if prior is None else prior
-
-    def improved(now: Population) -> Population:
-        return _improved(now, sums, shapes, before, log_scale, n_effective, centre)
-
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
-    longest, last = _LEAP, np.inf
-    for _ in range(int(_CYCLES / max(ease, 0.04))):
-        one = improved(now)
-        two = improved(one)
-        then = improved(replace(two, s=_extrapolated(now.s, one.s, two.s, longest)))
-        change = np.abs(then.s - now.s).max() / np.abs(now.s).max()
-        change = max(float(change), float(np.abs(then.masses - now.masses).max()))
-        if change > last:  # it leapt too far
-            longest = max(1.0, longest / 2)
-        now, last = then, change
-        if change < _TOLERANCE * ease**2:
+    steps, plain, last = _Steps(), now, -np.inf
+    for _ in range(int(_STEPS / max(ease, 0.04))):
+        then, evidence = _improved(
+            now, sums, shapes, before, log_scale, n_effective, centre, prior_points
+        )
+        if n_effective * (evidence - last) < -_FALL:  # it leapt astray
+            steps, now, last = _Steps(), plain, -np.inf
+            continue
+        plain, last = then, evidence
+        at, there = _flat(now), _flat(then)
+        if np.abs(there - at).max() < _TOLERANCE * ease**2:
             break
-    return now
+        now = _unflat(steps.leap(at, there), then)
+    return plain
 
 
 def _improved(
@@ -232,13 +238,15 @@ def _improved(
     log_scale: FloatArray,
     n_effective: float,
     centre: FloatArray | None,
-) -> Population:
-    """Take one step of expectation and maximisation."""
+    prior_points: float,
+) -> tuple[Population, float]:
+    """Take one step of expectation and maximisation; return where it leads, and the evidence."""
     data = sums
     if centre is not None:
         now = _with_trust(now, sums, centre, log_scale)
         data = sums.around(now.trust * centre)
     post = now.posterior(data, log_scale)
+    evidence = _evidence(now.masses, post, data.total)
     now = replace(now, units=Units.of((post.weight * post.q).sum(axis=1), data.total, log_scale))
     weight = post.weight / np.tile(now.sizes, shapes.n_shapes)
     inverse = weight / now.units.squared(post.q, data.total, log_scale)
@@ -248,37 +256,69 @@ def _improved(
     # The prior has a say in the shape of S, and next to none in its size: just enough for a few
     # points without any signal to have a best size above zero.
     prior = before * (np.trace(moments) / np.trace(before))
-    s = n_effective * moments + PRIOR_POINTS * prior + _FIRST_POINTS * _FIRST_SIGNAL * before
-    s /= n_effective + PRIOR_POINTS + _FIRST_POINTS
+    s = n_effective * moments + prior_points * prior + _FIRST_POINTS * _FIRST_SIGNAL * before
+    s /= n_effective + prior_points + _FIRST_POINTS
     s *= np.clip(np.trace(s), *_SIGNAL) / np.trace(s)
     masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * shapes.masses
-    return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum())
+    return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum()), evidence
 
 
-def _extrapolated(zero: FloatArray, one: FloatArray, two: FloatArray, longest: float) -> FloatArray:
-    """Leap ahead along two steps of a slow iteration (Varadhan and Roland 2008, SqS3).
+def _evidence(masses: FloatArray, post: Posterior, total: FloatArray) -> float:
+    """Return the mean log evidence of a point whose unit may be any, up to a constant."""
+    fit = total[:, None] * np.log(np.maximum(post.q, 1e-300))
+    log_p = np.log(masses) - 0.5 * (post.log_det + fit)
+    top = log_p.max(axis=1)
+    return float((top + np.log(np.exp(log_p - top[:, None]).sum(axis=1))).mean())
 
-    In the logarithm of the Cholesky factor's diagonal, so that the result is a covariance; where
-    the leap ends beyond what numbers can tell from a singular one, the second step is returned.
+
+class _Steps:
+    r"""Steps of a slow iteration $x \to g(x)$, and where they lead (Anderson 1965).
+
+    Of the last few steps $f_j = g_j - x_j$ the combination is taken that is nearest to no step at
+    all, $\min \lVert f - \sum_j \gamma_j\,\delta f_j \rVert$, and the next place is
+    $g - \sum_j \gamma_j\,\delta g_j$: along directions in which an iteration creeps it learns how
+    far it has to go.
     """
 
-    def flat(s: FloatArray) -> FloatArray:
-        root = np.asarray(np.linalg.cholesky(s), dtype=np.float64)
-        diagonal = np.diag_indices(len(s))
-        root[diagonal] = np.log(root[diagonal])
-        return root
+    def __init__(self) -> None:
+        self._places: list[FloatArray] = []
+        self._steps: list[FloatArray] = []
 
-    start, middle, end = flat(zero), flat(one), flat(two)
-    step, bend = middle - start, end - 2 * middle + start
-    length = float(np.sqrt((step**2).sum() / max(float((bend**2).sum()), 1e-300)))
-    length = min(max(length, 1.0), longest)
-    root = start + 2 * length * step + length**2 * bend
-    diagonal = np.diag_indices(len(root))
-    root[diagonal] = np.exp(np.clip(root[diagonal], -100.0, 100.0))
-    leap = np.asarray(root @ root.T)
-    values = np.linalg.eigvalsh(leap)
+    def leap(self, at: FloatArray, then: FloatArray) -> FloatArray:
+        """Return where to go after a step from ``at`` to ``then``."""
+        step = then - at
+        self._places = [*self._places, then][-_MEMORY:]
+        self._steps = [*self._steps, step][-_MEMORY:]
+        if len(self._steps) < 2:
+            return then
+        turns = np.diff(self._steps, axis=0)
+        away = -np.linalg.lstsq(turns.T, step, rcond=1e-5)[0] @ np.diff(self._places, axis=0)
+        return np.asarray(then + away * min(1.0, _LEAP / max(float(np.abs(away).max()), _LEAP)))
+
+
+def _flat(population: Population) -> FloatArray:
+    """Return coordinates that may be moved freely: of the Cholesky factor, and roots of masses.
+
+    The logarithm of the factor's diagonal, and the rest of each row in units of it.
+    """
+    root = np.linalg.cholesky(population.s)
+    size = np.diag(root)
+    below = (root / size[:, None])[np.tril_indices(len(root), -1)]
+    return np.concatenate([np.log(size), below, np.sqrt(population.masses)])
+
+
+def _unflat(x: FloatArray, then: Population) -> Population:
+    """Return the population at some coordinates, or ``then`` if it is hardly a population."""
+    p = len(then.s)
+    root, (size, rest) = np.eye(p), np.split(x, [p])
+    below = np.tril_indices(p, -1)
+    root[below] = rest[: len(below[0])]
+    root *= np.exp(size)[:, None]
+    s = root @ root.T
+    values = np.linalg.eigvalsh(s)
     is_sound = _SIGNAL[0] < values[-1] < _SIGNAL[1] and values[0] > 1e-10 * values[-1]
-    return leap if is_sound else two
+    masses = np.maximum(rest[len(below[0]) :] ** 2, 1e-12)
+    return replace(then, s=s, masses=masses / masses.sum()) if is_sound else then
 
 
 def _with_trust(

@@ -33,7 +33,7 @@ from apiece.estimators._common import (
 )
 from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, own_decays
 from apiece.estimators._families import FamilyLike, curve_at, described, family_over
-from apiece.estimators._population import Population, Sums, first, information, learn
+from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
 from apiece.estimators._regression import told_by_features
 from apiece.estimators._shapes import PowerShapes, Shapes, centres, shapes_of
 from apiece.estimators._units import Units, worth_of_squares
@@ -233,22 +233,19 @@ class Bayes:
         sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
-        def learned(
-            sums: Sums, worth: float, start: Population | None, before: FloatArray
-        ) -> Population:
-            many_worth = worth * many
-            return learn(
-                sums, shapes, log_scale, many_worth, start=start, centre=own.u, prior=before
-            )
+        def learned(sums: Sums, worth: float, **how: Any) -> Population:
+            return learn(sums, shapes, log_scale, worth * many, centre=own.u, **how)
 
-        start = learned(sums, _GUESS, None, shapes.prior)
+        start = learned(sums, _GUESS)
         local, _, _ = _told_by(start, sums, log_scale, own, shapes)
         params = family.from_local(local * _lift(family, exponent, k_ref), k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
         weighed = Sums.of(scaled, shapes, k_ref, own_decays(scaled, k_ref, beta), own.alpha)
-        population = learned(weighed, worth, start, shapes.prior)
-        cautious = learned(sums, worth, start, shapes.wide_prior)
+        population = learned(weighed, worth, start=start)
+        cautious = learned(
+            sums, worth, start=start, prior=shapes.wide_prior, prior_points=WIDE_POINTS
+        )
         around = sums if own.u is None else sums.around(cautious.trust * own.u)
         post = cautious.posterior(around, log_scale)
         q = (post.weight * post.q).sum(axis=1)
