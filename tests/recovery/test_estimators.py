@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
-from apiece.estimators import Likelihood, LogOLS
+from apiece.estimators import Bayes, Likelihood, LogOLS
 from apiece.laws import Laws
 
 
@@ -101,3 +101,16 @@ def test_ten_samples_do_not_let_the_likelihood_collapse():
     assert collapsed.min() < 0.2
     # Measured: 0.84 to 0.94 (without the prior 0.68 to 0.86).
     assert (np.abs(np.array(coverage) - 0.9) < 0.08).all()
+
+
+@pytest.mark.parametrize("family", ["series", "power"])
+@pytest.mark.parametrize("estimator", [Likelihood, Bayes])
+def test_nine_intervals_in_ten_hold_the_truth_inside_the_sizes_and_beyond(family, estimator):
+    sizes, covered = [100, 316, 1000, 2500, 10_000], []
+    for seed in range(3):
+        truth = synthetic.random_laws(1000, family=family, random_state=seed)
+        laws = estimator(family).fit(synthetic.sample(truth, samples=10, random_state=100 + seed))
+        psi, (low, high) = truth.mean(sizes), laws.interval(sizes)
+        covered.append(((low <= psi) & (psi <= high)).mean(axis=0))
+    # Three thousand points: a standard error of 0.005.
+    assert (np.abs(np.mean(covered, axis=0) - 0.9) < 0.04).all()

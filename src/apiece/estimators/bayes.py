@@ -40,6 +40,7 @@ from apiece.estimators._units import Units, worth_of_squares
 from apiece.laws import Blend, Family, FitStatus, Laws, Linear, Ridge, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
+from apiece.laws.student import beside_noise
 from apiece.records import Contributions, Moments, Table
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
@@ -275,7 +276,8 @@ def _blended(each: list[Laws], family: Blend) -> Laws:
     r"""Return the mean of the laws of a blend's $m$ members, each as likely as the others.
 
     The errors of such a mixture have the covariance $\frac{1}{m}\sum_j (C_j + d_j d_j^\top)$, with
-    $d_j$ how far a member is from the mean: where members disagree, the blend is uncertain.
+    $d_j$ how far a member is from the mean: where members disagree, the blend is uncertain. That
+    part has nothing to do with the noise (`beside_noise`).
     """
     first, n, p = each[0], each[0].n_points, len(family.parameters)
     params, cov = np.zeros((len(each), n, p)), np.zeros((n, p, p))
@@ -284,9 +286,10 @@ def _blended(each: list[Laws], family: Blend) -> Laws:
         own[:, places] = laws.params
         cov[:, places[:, None], places] += np.asarray(laws.cov)
     mean = params.mean(axis=0)
+    df = np.min([np.asarray(laws.df) for laws in each], axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
-        for apart in params - mean:
-            cov += apart[:, :, None] * apart[:, None, :]
+        for away in (params - mean) * np.sqrt(beside_noise(df))[:, None]:
+            cov += away[:, :, None] * away[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     settings = first.attrs["settings"] | {"family": family.name}
     learned = {described(laws.family): laws.diagnostics["population"] for laws in each}
@@ -295,7 +298,7 @@ def _blended(each: list[Laws], family: Blend) -> Laws:
         family=family,
         params=mean,
         cov=cov / len(each),
-        df=np.min([np.asarray(laws.df) for laws in each], axis=0),
+        df=df,
         attrs=first.attrs | {"settings": settings},
         diagnostics={"population": learned},
     )
@@ -350,7 +353,7 @@ def _told_by(
     own: _Prior,
     shapes: Shapes,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return means and covariances over shapes and sizes, and units, in the points' own scales."""
+    """Return means and scales of t over shapes and sizes, and units, in the points' own scales."""
     shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
     post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
     squared = population.units.squared(post.q, sums.total, log_scale)
@@ -363,7 +366,8 @@ def _told_by(
     local = np.einsum("nc,ncp->np", post.weight, mean)
     away = mean - local[:, None, :]
     spread = np.einsum("nc,ncpq->npq", post.weight, cov)
-    spread += np.einsum("nc,ncp,ncq->npq", post.weight, away, away)
+    apart = beside_noise(population.units.dfs(sums.total))[:, None] * post.weight
+    spread += np.einsum("nc,ncp,ncq->npq", apart, away, away)
     return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
 
 

@@ -42,6 +42,7 @@ from apiece.estimators._series_fit import fit_series
 from apiece.laws import FitStatus, Laws, Power, Series
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
+from apiece.laws.student import beside_noise
 from apiece.records import Moments, Table
 
 ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told, and the prior's middle
@@ -68,8 +69,9 @@ class Likelihood:
     $\alpha, \beta/2 \sim \mathcal{N}(1, \text{prior\_sd}^2)$ before data. The
     covariance of $(\psi_\mathrm{ref}, \alpha)$ is the inverse of the Gauss-Newton information
     $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ and the prior's, with
-    $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. ``sigma`` is
-    the maximum likelihood estimate.
+    $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. The prior's
+    is $(t/z)^2/\text{prior\_sd}^2$, since it does not depend on the noise: where contributions say
+    nothing, an interval has the prior's width. ``sigma`` is the maximum likelihood estimate.
 
     For the series family the law is linear in its parameters: weighted least squares, with
     $\beta$ by restricted likelihood, drawn to the decay that all points have in common, and the
@@ -275,10 +277,11 @@ def _typical_decay(contributions: Table, k_ref: float) -> float:
 def _covariance(samples: Samples, theta: FloatArray, psi: FloatArray, q: FloatArray) -> FloatArray:
     """Invert the information about (psi_ref, alpha), shape ``(n_rows, 2, 2)``; nan if singular."""
     c, middle, spread = information(samples, theta)
-    s2 = q / np.maximum(samples.total - 3, 1.0)
+    df = np.maximum(samples.total - 3, 1.0)
+    s2 = q / df
     cov = np.empty((len(psi), 2, 2))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # singular: nan below
-        known = spread * psi**2 / s2 + samples.precision
+        known = spread * psi**2 / s2 + samples.precision / beside_noise(df)
         cov[:, 0, 0] = s2 / c + (psi * middle) ** 2 / known
         cov[:, 0, 1] = cov[:, 1, 0] = psi * middle / known
         cov[:, 1, 1] = 1 / known

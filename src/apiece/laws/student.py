@@ -37,6 +37,19 @@ def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
     return np.where(is_finite, reach, np.where(np.isnan(df), np.nan, normal))
 
 
+def beside_noise(df: FloatArray) -> FloatArray:
+    r"""Return the factor that takes a variance which is known into the scale of Student's t.
+
+    Student's t is wide because the noise is estimated. An error that has nothing to do with the
+    noise (of a prior, or of which of several laws holds) has a normal width, so that of its
+    variance only $(z/t)^2$ belongs into the scale: an interval of 90 % then has that width.
+
+    >>> beside_noise(np.array([7.0, np.inf])).round(3)
+    array([0.754, 1.   ])
+    """
+    return np.asarray((quantile(0.9) / quantile(0.9, df)) ** 2)
+
+
 def spread_of_scale(df: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
     r"""Draw $\sqrt{\nu/\chi^2_\nu}$, which turns normal draws into Student's t.
 

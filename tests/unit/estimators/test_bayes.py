@@ -23,6 +23,7 @@ from apiece.estimators._population import (
 from apiece.estimators._shapes import SeriesShapes
 from apiece.estimators._units import Units, spread_of_units, worth_of_squares
 from apiece.laws import FitStatus, Laws, Ridge, Series
+from apiece.laws.student import beside_noise
 from apiece.records import Contributions
 
 
@@ -148,7 +149,6 @@ def test_intervals_cover_where_noise_has_heavy_tails(truth):
     assert 0.85 < ((low <= psi) & (psi <= high)).mean() < 0.97
 
 
-def test_points_borrow_strength_from_each_other(truth):
 def test_a_creeping_iteration_is_brought_to_its_end():
     rng = np.random.default_rng(6)
     turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
@@ -172,6 +172,7 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     assert_allclose(now.masses, learned.masses, atol=0.003)
 
 
+def test_points_borrow_strength_from_each_other(truth):
     table = synthetic.sample(truth, samples=10, random_state=3)
     psi = truth.mean(500)
     alone, together = Likelihood(family="series").fit(table), Bayes().fit(table)
@@ -277,7 +278,8 @@ def test_a_blend_is_the_mixture_of_its_members(truth):
         curves = np.array([laws.mean(k) for laws in each])
         assert_allclose(blend.mean(k), curves.mean(axis=0), rtol=1e-9)
         within = np.mean([laws.stderr(k) ** 2 for laws in each], axis=0)
-        assert_allclose(blend.stderr(k), np.sqrt(within + curves.var(axis=0)), rtol=1e-6)
+        apart = beside_noise(blend.df) * curves.var(axis=0)  # members do not differ by noise
+        assert_allclose(blend.stderr(k), np.sqrt(within + apart), rtol=1e-6)
     assert_allclose(blend.df, np.min([laws.df for laws in each], axis=0))
     assert blend.attrs["settings"]["family"] == "blend"
 

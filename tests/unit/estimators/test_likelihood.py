@@ -10,6 +10,7 @@ from apiece.errors import FitError
 from apiece.estimators import Likelihood
 from apiece.estimators._profile import Samples, profile
 from apiece.laws import FitStatus, Laws
+from apiece.laws.student import beside_noise, quantile
 from apiece.records import Contributions
 
 UPPER = np.exp(2.0)
@@ -105,7 +106,8 @@ def test_the_covariance_is_the_inverse_information(prior_sd):
         gradient = laws.family.gradient(laws.params[point : point + 1], k, laws.k_ref)[0]
         noise = laws.sigma[point] ** 2 * k ** -laws.beta[point] * 150 / 147
         information = gradient.T @ (gradient / noise[:, None])
-        information[1, 1] += 0.0 if prior_sd is None else prior_sd**-2
+        if prior_sd is not None:  # which is known, whatever is known of the noise
+            information[1, 1] += prior_sd**-2 / beside_noise(laws.df[point])
         assert_allclose(laws.cov[point], np.linalg.inv(information), rtol=1e-8)
 
 
@@ -204,6 +206,9 @@ def test_a_point_without_signal_has_the_slope_of_the_prior_and_an_interval():
     laws = Likelihood().fit(synthetic.sample(truth, samples=10, random_state=14))
     assert (np.abs(laws.alpha - 1) < 1.5).all()
     assert np.isfinite(laws.interval([100, 1000])).all()
+    # What it does not know of the slope is the prior's width, not Student's.
+    reach = quantile(0.9, laws.df) * np.sqrt(laws.cov[:, 1, 1])
+    assert_allclose([np.median(reach), reach.max()], 1.645 * 0.5, rtol=0.03)
 
 
 @pytest.mark.parametrize(
