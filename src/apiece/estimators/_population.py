@@ -41,7 +41,7 @@ PRIOR_POINTS: Final = 20.0  # how many points the prior of shares and of the sha
 WIDE_POINTS: Final = 3.0  # that of the shape for intervals
 _FIRST_POINTS: Final = 1.0  # and that of the size of S
 _FIRST_SIGNAL: Final = 0.1  # variance of the signal relative to that of the noise
-_STEPS: Final = 120
+_STEPS: Final = 120  # for many points; few may take more, which must get shorter and shorter
 _MANY: Final = 500  # points
 _MEMORY: Final = 6  # steps that the next one is found from
 _LEAP: Final = 2.0  # farthest beyond a plain step, in the coordinates of `_flat`
@@ -214,17 +214,19 @@ def learn(
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(shapes, float(np.median(square)))
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
-    steps, plain, last = _Steps(), now, -np.inf
-    for _ in range(int(_STEPS / max(ease, 0.04))):
+    steps, plain, last, least = _Steps(), now, -np.inf, np.inf
+    for step in range(int(_STEPS / max(ease, 0.04))):
         then, evidence = _improved(
             now, sums, shapes, before, log_scale, n_effective, centre, prior_points
         )
-        if n_effective * (evidence - last) < -_FALL:  # it leapt astray
-            steps, now, last = _Steps(), plain, -np.inf
-            continue
-        plain, last = then, evidence
         at, there = _flat(now), _flat(then)
-        if np.abs(there - at).max() < _TOLERANCE * ease**2:
+        change = float(np.abs(there - at).max())
+        fell = n_effective * (evidence - last) < -_FALL
+        if fell or (step >= _STEPS * ease and change > least):  # it leapt astray
+            steps, now, last, least = _Steps(), plain, -np.inf, np.inf
+            continue
+        plain, last, least = then, evidence, change
+        if change < _TOLERANCE * ease**2:
             break
         now = _unflat(steps.leap(at, there), then)
     return plain
