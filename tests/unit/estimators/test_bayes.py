@@ -172,6 +172,15 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     assert_allclose(now.masses, learned.masses, atol=0.003)
 
 
+@pytest.mark.parametrize("seed", [2, 21, 46])
+def test_rounding_does_not_decide_where_learning_from_few_points_ends(seed):
+    # If their steps need not become shorter, intervals in twice the units are 2 to 16 % off here.
+    few = synthetic.random_laws(4, family="series", random_state=seed, sizes=(1, 10_000))
+    table = synthetic.sample(few, samples=17, sizes=(1, 10_000), random_state=seed)
+    one, two = Bayes().fit(table), Bayes().fit(table.scaled(2.0))
+    assert_allclose(two.stderr([1, 10_000]), 2 * one.stderr([1, 10_000]), rtol=1e-8)
+
+
 def test_points_borrow_strength_from_each_other(truth):
     table = synthetic.sample(truth, samples=10, random_state=3)
     psi = truth.mean(500)
