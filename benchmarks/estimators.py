@@ -131,7 +131,7 @@ def calibration(options: argparse.Namespace) -> None:
         for estimator in (Likelihood(family), Bayes(family)):
             for samples in (10, 50, 200):
                 inside = []
-                for seed in range(3):
+                for seed in range(*options.seeds):
                     truth = synthetic.random_laws(1000, family=family, random_state=seed)
                     table = synthetic.sample(truth, samples=samples, random_state=100 + seed)
                     low, high = estimator.fit(table).interval(sizes)
@@ -299,6 +299,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs="+", default=[10, 50], help="a point")
     parser.add_argument("--networks", nargs="*", default=[*NETWORKS], help="for features")
     parser.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="for features")
+    parser.add_argument("--seeds", type=int, nargs=2, default=[0, 3], help="for calibration")
     parser.add_argument("--adam", type=int, default=10, help="points of the loop of Adam steps")
     options = parser.parse_args()
     if options.what in ("collect", "accuracy", "features") and not options.runs:
