@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import apiece
-from apiece._rng import stream
+from apiece._base.rng import stream
 from apiece.records import Contributions
 
 DATASETS = ("magic", "higgs", "imdb", "adult", "cifar10")

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import apiece
 from _truth import INSIDE, Truth, dataset, positions
-from apiece import valuation
+from apiece import uses
 from apiece.estimators import Amortized, Bayes
 from apiece.records import Contributions
 
@@ -78,7 +78,7 @@ def main() -> None:
                 started = time.process_time()
                 laws = estimator.fit(table, X=data.features(chosen), y=labels[chosen])
                 took.append(f"{time.process_time() - started:.0f}")
-                told.append(valuation.value(laws, sizes=INSIDE)["value"].to_numpy())
+                told.append(uses.value(laws, sizes=INSIDE)["value"].to_numpy())
             cells = [f"{np.corrcoef(v[: len(known)], truth)[0, 1]:.3f}" for v in told]
             cells = [f"{len(chosen):,}", f"{samples}", *cells, ", ".join(took)]
             print(f"| {' | '.join(cells)} |", flush=True)

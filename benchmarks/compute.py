@@ -23,7 +23,7 @@ from sklearn.metrics import log_loss
 
 import apiece
 from _truth import INSIDE, Truth, dataset
-from apiece import valuation
+from apiece import uses
 from apiece.estimators import Bayes, Likelihood
 
 RUNS = ("higgs-log_loss", "magic-log_loss", "imdb-softmax_of_proba", "adult-softmax_of_proba")
@@ -73,7 +73,7 @@ def accuracy(run: Truth) -> dict[str, list[tuple[int, float]]]:
                 if estimator is None:
                     told = np.bincount(table.point, table.delta) / samples
                 else:
-                    told = valuation.value(estimator.fit(table), sizes=INSIDE)["value"].to_numpy()
+                    told = uses.value(estimator.fit(table), sizes=INSIDE)["value"].to_numpy()
                 found.append(float(np.corrcoef(told, truth)[0, 1]))
             curves.setdefault(word, []).append((samples, float(np.mean(found))))
     return curves

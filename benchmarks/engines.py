@@ -33,7 +33,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from apiece import Dataset
-from apiece.engine import (
+from apiece.collection import log_spaced
+from apiece.engines import (
     CoupledFolds,
     Model,
     RefitEngine,
@@ -42,7 +43,6 @@ from apiece.engine import (
     resolve_model,
 )
 from apiece.records import Task
-from apiece.sampling import log_spaced
 
 N_POOL, N_VALIDATION, N_POINTS = 3_000, 1_000, 1_000
 

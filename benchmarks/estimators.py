@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from _truth import INSIDE, collect, points_of, r2, spearman, truths
-from apiece import synthetic, valuation
+from apiece import synthetic, uses
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.records import Contributions
@@ -60,7 +60,7 @@ def accuracy(options: argparse.Namespace) -> None:
                 for table in run.drawn(design, samples, options.draws):
                     told = {"Monte Carlo": np.bincount(table.point, table.delta) / samples}
                     for word, estimator in methods.items():
-                        found = valuation.value(estimator.fit(table), sizes=INSIDE)
+                        found = uses.value(estimator.fit(table), sizes=INSIDE)
                         told[word] = found["value"].to_numpy()
                         cover = covered(found, truth, error)
                         rows.setdefault(f"cover {word}", []).append(cover)
@@ -105,7 +105,7 @@ def features(options: argparse.Namespace) -> None:
                     "features": Bayes().fit(table, **known),
                     **{word: network.fit(table, **known) for word, network in networks.items()},
                 }
-                values = {word: valuation.value(laws, sizes=INSIDE) for word, laws in found.items()}
+                values = {word: uses.value(laws, sizes=INSIDE) for word, laws in found.items()}
                 told = {word: frame["value"].to_numpy() for word, frame in values.items()}
                 for word, estimate in {"plain": plain, **told}.items():
                     rows.setdefault(word, []).append(float(np.corrcoef(estimate, truth)[0, 1]))

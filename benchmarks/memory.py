@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from apiece import Dataset
-from apiece.engine import choose_engine
+from apiece.engines import choose_engine
 from apiece.records import Task
 
 N_FEATURES, N_VALIDATION, K = 256, 1_000, 500

@@ -23,7 +23,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import apiece
-from apiece import decisions, valuation
+from apiece import uses
 from apiece.experiments import detection
 
 HERE = Path(__file__).parent
@@ -89,14 +89,14 @@ def one(name: str, share: float, draw: int, options) -> list[dict]:
     seconds *= options.permutations * options.n / len(few.contributions())
     many, more = timed(lambda: collected(100, some))
     laws = apiece.fit(many)
-    plausible, asked = timed(lambda: decisions.plausibility(dataset, random_state=draw))
+    plausible, asked = timed(lambda: uses.plausibility(dataset, random_state=draw))
     values = {"contributions, as many": (apiece.value(few, source="samples")["value"], seconds)}
     values = values if options.permutations else {}
     values |= {
         "contributions, 100": (apiece.value(many, source="samples")["value"], more),
         "law at n": (laws.mean(float(options.n)), more),
         "plausibility": (plausible["plausibility"], asked),
-        "knn-shapley": timed(lambda: valuation.knn_shapley(dataset)["value"]),
+        "knn-shapley": timed(lambda: uses.knn_shapley(dataset)["value"]),
     }
     values |= by_pydvl(
         options.pydvl,
@@ -115,12 +115,12 @@ def one(name: str, share: float, draw: int, options) -> list[dict]:
 
 def suggested(where, dataset, laws, plausible, is_wrong) -> list[dict]:
     """Return how good the labels are that advice suggests."""
-    advice = decisions.advise(laws, at=dataset.n_pool)
+    advice = uses.advice_from_laws(laws, at=dataset.n_pool)
     harms = advice.index[advice["advice"] == "drop"]
-    tried = decisions.relabel(dataset, harms, at=dataset.n_pool)
+    tried = uses.relabel(dataset, harms, at=dataset.n_pool)
     is_better = (tried["probability"] >= 0.9) & (tried["p_helps"] > 0.1)
     told = {
-        "advise": advice.index.isin(decisions.doubted(plausible).index),
+        "advise": advice.index.isin(uses.doubted(plausible).index),
         "harmful": advice.index.isin(harms),
         "harmful, worth more with the other label": advice.index.isin(tried.index[is_better]),
     }

@@ -30,9 +30,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from apiece import Dataset
-from apiece.engine import _mlp_training as training
-from apiece.engine import resolve_model
-from apiece.engine._mlp_training import Networks, Recipe, initial_network
+from apiece.engines import _mlp_training as training
+from apiece.engines import resolve_model
+from apiece.engines._mlp_training import Networks, Recipe, initial_network
 
 N_POOL, N_VALIDATION = 3_000, 1_000
 WIDTH = 16  # networks in a block, as in the engine
@@ -137,7 +137,7 @@ def train(
     products: Products,
     decisions: Decisions | None,
 ) -> Networks:
-    """`apiece.engine._mlp_training.train` for two classes and ReLUs, with other products."""
+    """`apiece.engines._mlp_training.train` for two classes and ReLUs, with other products."""
     X, y, own_X, own_y = data
     lead = int(products.leads)
     c, k = len(own_X) + lead, len(X)

@@ -20,8 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
-from apiece.engine import METRICS
-from apiece.sampling import Design, make_plan
+from apiece.collection import Design, make_plan
+from apiece.engines import METRICS
 
 SIZES, SAMPLES, SEED = (50, 200), 5, 0
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1_000)

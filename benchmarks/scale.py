@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import apiece
-from apiece.campaign import dismiss_workers
+from apiece.collection import dismiss_workers
 
 N_FEATURES, N_VALIDATION, SIZES, SAMPLES = 64, 1_000, (100, 500), 20
 
@@ -203,7 +203,7 @@ def workers(options: argparse.Namespace) -> None:
     compared. Beside the clock, which others on the machine disturb, processor time tells what a
     second worker can add at most: twice the rate, less what it costs.
     """
-    from apiece.engine import LogisticEngine, RefitEngine
+    from apiece.engines import LogisticEngine, RefitEngine
 
     # Short units of work, so that two workers are busy to the end of a run.
     LogisticEngine.rows_per_shard, RefitEngine.rows_per_shard = 6_000, 25

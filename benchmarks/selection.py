@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
-from apiece.sampling import Design, make_plan
+from apiece.collection import Design, make_plan
 
 N_POOL, N_TEST = 6000, 8000
 DEADLINE = float("inf")

@@ -24,7 +24,7 @@ from unittest import mock
 import numpy as np
 
 import apiece
-from apiece.engine import LinearEngine
+from apiece.engines import LinearEngine
 from apiece.errors import ApieceError
 
 from conftest import make_line

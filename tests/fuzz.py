@@ -19,7 +19,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["apiece"]):
-    import apiece.api  # and with it every room
+    import apiece.cli  # and with it every package
     from apiece.errors import ApieceError
     from apiece.laws import Laws
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from apiece.engine import CoupledFolds
+from apiece.engines import CoupledFolds
 from apiece.records import Contributions
 
 

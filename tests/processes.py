@@ -25,7 +25,7 @@ def start(folder, n_jobs=1, **settings):
 def _collect(folder, n_jobs, settings, ready):
     os.setsid()
     import apiece
-    from apiece.engine import LinearEngine, RefitEngine
+    from apiece.engines import LinearEngine, RefitEngine
 
     from conftest import make_blobs, make_line
 
@@ -36,6 +36,6 @@ def _collect(folder, n_jobs, settings, ready):
     ready.send("ready")
     apiece.collect(dataset, n_jobs=n_jobs, to=folder, **request | {"progress": False})
     if n_jobs > 1:  # idle workers would be waited for
-        from apiece.campaign import dismiss_workers
+        from apiece.collection import dismiss_workers
 
         dismiss_workers()

@@ -47,7 +47,7 @@ def make(path: Path) -> tuple[str, str]:
     laws = apiece.fit(run, method="likelihood", family="power")
     apiece.report(run, laws, to=path, title="What 369 tumours are worth")
     is_clear = np.asarray((laws.mean(laws.k_range) > 0).all(axis=1))
-    pair = apiece.analysis.crossings(laws.select(is_clear), most=1)
+    pair = apiece.uses.crossings(laws.select(is_clear), most=1)
     return str(pair["first"].iloc[0]), str(pair["second"].iloc[0])
 
 

@@ -8,25 +8,29 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from apiece import (
-        analysis,
-        decisions,
+        collection,
+        data,
+        engines,
+        estimators,
         experiments,
+        laws,
+        papers,
         plots,
-        reproduce,
-        selection,
+        records,
+        reporting,
+        store,
         synthetic,
-        valuation,
+        testing,
+        uses,
     )
-    from apiece.api import advise, aggregate, collect, compare, fit, report, select, value
+    from apiece.collection import collect
     from apiece.data import Dataset
-    from apiece.engine import Metric
+    from apiece.engines import Metric
     from apiece.errors import (
         ApieceError,
         ApieceWarning,
@@ -40,25 +44,31 @@ if TYPE_CHECKING:
         StoreError,
         UnknownNameError,
     )
+    from apiece.estimators import aggregate
+    from apiece.estimators import fit_run as fit
     from apiece.laws import FitStatus, Laws
     from apiece.records import Contributions
-    from apiece.store import Run
-    from apiece.store import open_run as open
+    from apiece.reporting import report
+    from apiece.store import Run, open_run
+    from apiece.uses import advise, compare, select, value
+
+    open = open_run
 
 # Where each public name lives; it is imported when first used, so `import apiece` stays light.
 _HOMES = {
-    "advise": "api",
-    "aggregate": "api",
-    "collect": "api",
-    "compare": "api",
-    "fit": "api",
-    "report": "api",
-    "select": "api",
-    "value": "api",
+    "collect": "collection",
+    "aggregate": "estimators",
+    "fit": "estimators:fit_run",
+    "advise": "uses",
+    "compare": "uses",
+    "select": "uses",
+    "value": "uses",
+    "report": "reporting",
     "open": "store:open_run",
+    "open_run": "store",
     "Run": "store",
     "Dataset": "data",
-    "Metric": "engine",
+    "Metric": "engines",
     "Contributions": "records",
     "FitStatus": "laws",
     "Laws": "laws",
@@ -73,16 +83,23 @@ _HOMES = {
     "PlanError": "errors",
     "StoreError": "errors",
     "UnknownNameError": "errors",
-    "analysis": "",
-    "decisions": "",
+    "collection": "",
+    "data": "",
+    "engines": "",
+    "estimators": "",
     "experiments": "",
+    "laws": "",
+    "papers": "",
     "plots": "",
-    "reproduce": "",
-    "selection": "",
+    "records": "",
+    "reporting": "",
+    "store": "",
     "synthetic": "",
-    "valuation": "",
+    "testing": "",
+    "uses": "",
 }
 
+# `apiece.open` is there too, but not here: `from apiece import *` must not hide the builtin.
 __all__ = [
     "ApieceError",
     "ApieceWarning",
@@ -104,20 +121,26 @@ __all__ = [
     "__version__",
     "advise",
     "aggregate",
-    "analysis",
     "collect",
+    "collection",
     "compare",
-    "decisions",
+    "data",
+    "engines",
+    "estimators",
     "experiments",
     "fit",
-    "open",
+    "laws",
+    "open_run",
+    "papers",
     "plots",
+    "records",
     "report",
-    "reproduce",
+    "reporting",
     "select",
-    "selection",
+    "store",
     "synthetic",
-    "valuation",
+    "testing",
+    "uses",
     "value",
 ]
 
@@ -139,14 +162,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _FrontDoor(ModuleType):
-    """Keeps a verb a verb: importing the room `apiece.report` would put it in the verb's place."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (isinstance(value, ModuleType) and _HOMES.get(name) == "api"):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _FrontDoor

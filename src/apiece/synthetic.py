@@ -13,9 +13,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from apiece._check import one_of, some
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import FloatArray, IntArray
+from apiece._base.check import one_of, some
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import FloatArray, IntArray
 from apiece.errors import FitError, PlanError
 from apiece.laws import Laws, Power, Series
 from apiece.laws.sizes import check_range, middle

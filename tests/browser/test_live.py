@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import apiece
-from apiece.report._serve import Follower, Server
+from apiece.reporting._serve import Follower, Server
 
 from conftest import make_blobs
 

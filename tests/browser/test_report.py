@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import apiece
 from apiece import synthetic
 from apiece.laws import Ridge, Series
-from apiece.report._samples import means_by_size
+from apiece.reporting._samples import means_by_size
 
 N = 300
 LABELS = np.array(["spam", "ham", "egg"])[np.arange(N) % 3]
@@ -277,7 +277,7 @@ def test_the_nearest_points_are_those_of_the_columns(page, power):
 
 def test_two_points_cross_where_python_says(page, power):
     laws, _, url = power
-    found = apiece.analysis.crossings(laws, sizes=(60, 15_000), most=1).iloc[0]
+    found = apiece.uses.crossings(laws, sizes=(60, 15_000), most=1).iloc[0]
     page.open(url)
     page.js("openPoint(report.ids.indexOf(arguments[0]))", found["first"])
     box = page.element("#other")
@@ -295,9 +295,9 @@ def test_two_points_cross_where_python_says(page, power):
 
 def test_points_that_change_places_with_one_are_listed(page, power):
     laws, _, url = power
-    first = apiece.analysis.crossings(laws, most=1)["first"].iloc[0]
+    first = apiece.uses.crossings(laws, most=1)["first"].iloc[0]
     pairs = [(first, other) for other in laws.ids if other != first]
-    all_of_them = apiece.analysis.crossings(laws, pairs=pairs)
+    all_of_them = apiece.uses.crossings(laws, pairs=pairs)
     low, high = laws.k_range
     swaps = all_of_them[(all_of_them["at"] > low) & (all_of_them["at"] < high)]
     best = swaps.sort_values("z", ascending=False).head(5)

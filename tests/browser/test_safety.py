@@ -11,7 +11,7 @@ import pytest
 
 import apiece
 from apiece import synthetic
-from apiece.report._page import SCRIPTS
+from apiece.reporting._page import SCRIPTS
 
 PAYLOADS = [
     "</script><script>window.pwned = 1</script>",

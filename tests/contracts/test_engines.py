@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from apiece.engine import choose_engine
+from apiece.engines import choose_engine
 from apiece.testing import EngineContract
 
 

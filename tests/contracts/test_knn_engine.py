@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from apiece.engine import resolve_metric, resolve_model
-from apiece.engine._knn import KNNEngine
+from apiece.engines import resolve_metric, resolve_model
+from apiece.engines._knn import KNNEngine
 from apiece.testing import EngineContract
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from sklearn.linear_model import LinearRegression, Ridge
 
-from apiece.engine import resolve_metric, resolve_model
-from apiece.engine._linear import LinearEngine
+from apiece.engines import resolve_metric, resolve_model
+from apiece.engines._linear import LinearEngine
 from apiece.testing import EngineContract
 
 

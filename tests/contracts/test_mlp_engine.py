@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from apiece.engine import resolve_metric, resolve_model
-from apiece.engine._mlp import MLPEngine
+from apiece.engines import resolve_metric, resolve_model
+from apiece.engines._mlp import MLPEngine
 from apiece.testing import EngineContract
 
 SETTINGS = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
-from apiece.engine import CoupledFolds, choose_engine
+from apiece.engines import CoupledFolds, choose_engine
 from apiece.testing import EngineContract
 
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 
 import apiece
-from apiece.engine import RefitEngine
+from apiece.engines import RefitEngine
 from apiece.errors import EngineError, PlanError
 
 from conftest import make_blobs
@@ -141,7 +141,7 @@ import sys, threading, time, os, signal
 from pathlib import Path
 import ray
 import apiece
-from apiece.engine import RefitEngine
+from apiece.engines import RefitEngine
 from conftest import make_blobs
 
 folder, kill = Path(sys.argv[1]), sys.argv[2] == "kill"

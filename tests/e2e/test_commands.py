@@ -204,7 +204,7 @@ def test_crossings_movers_and_means_agree_with_python(workplace):
     listed = run("crossings", workplace / "run", "--most", "3", "--json", "-q")
     assert listed.exit_code == 0, listed.output
     said = json.loads(listed.stdout)
-    expected = apiece.analysis.crossings(laws, most=3)
+    expected = apiece.uses.crossings(laws, most=3)
     assert [row["at"] for row in said] == expected["at"].tolist()
     assert "point" not in said[0]
     pair = run(
@@ -213,7 +213,7 @@ def test_crossings_movers_and_means_agree_with_python(workplace):
     assert pair.exit_code == 0, pair.output
     assert json.loads(pair.stdout)[0]["at"] == pytest.approx(said[0]["at"])
     said = json.loads(run("movers", workplace / "run", "--most", "2", "--json", "-q").stdout)
-    assert [row["point"] for row in said] == apiece.analysis.movers(laws, most=2).index.tolist()
+    assert [row["point"] for row in said] == apiece.uses.movers(laws, most=2).index.tolist()
     said = json.loads(run("means", workplace / "run", "--at", "10,40", "--json", "-q").stdout)
     assert [(row["group"], row["k"]) for row in said] == [
         ("no", 10), ("no", 40), ("yes", 10), ("yes", 40),

@@ -61,7 +61,7 @@ def test_advice_in_python_and_on_the_command_line_agree(workplace):
     for point, row in table.iterrows():
         assert by_point[point]["advice"] == row["advice"]
         assert by_point[point]["value"] == pytest.approx(row["value"])
-    assert set(table["advice"]) <= set(apiece.decisions.ADVICE)
+    assert set(table["advice"]) <= set(apiece.uses.ADVICE)
 
 
 def test_another_dataset_or_an_unnamed_model_is_refused(workplace):

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 import apiece
-from apiece.engine import RefitEngine
+from apiece.engines import RefitEngine
 from apiece.errors import ApieceError, StoreError
 
 from conftest import make_blobs

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from apiece.cli import cli
-from apiece.report._payload import unpack
+from apiece.reporting._payload import unpack
 
 
 @pytest.fixture(scope="module")

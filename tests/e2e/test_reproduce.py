@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece.cli import cli
-from apiece.reproduce import SCALES, estimate, names, reproduce
-from apiece.reproduce._accuracy import PAPERS
-from apiece.reproduce._bench import Bench
-from apiece.reproduce._runs import Setting
-from apiece.reproduce._scale import Effort
+from apiece.papers import SCALES, estimate, names, reproduce
+from apiece.papers._accuracy import PAPERS
+from apiece.papers._bench import Bench
+from apiece.papers._runs import Setting
+from apiece.papers._scale import Effort
 
 
 def invoke(*words):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-from apiece.engine import choose_engine
+from apiece.engines import choose_engine
 from apiece.errors import EngineError, ModelError
 from apiece.records import Task
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import apiece
-from apiece.engine import METRICS, RefitEngine, choose_group_engine
+from apiece.engines import METRICS, RefitEngine, choose_group_engine
 from apiece.errors import ModelError
 from apiece.records import Task
 
@@ -150,7 +150,7 @@ def test_a_collected_group_is_what_scikit_learn_gains_from_it():
     )
     from sklearn.linear_model import LogisticRegression
 
-    from apiece.sampling import Design, make_group_plan
+    from apiece.collection import Design, make_group_plan
 
     rows = tuple(np.flatnonzero(names == name) for name in "abc")
     plan = make_group_plan(

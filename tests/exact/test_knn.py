@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
 
 from apiece import Dataset
-from apiece.engine import RefitEngine, _knn, resolve_metric, resolve_model
-from apiece.engine._knn import KNNEngine, supports
+from apiece.engines import RefitEngine, _knn, resolve_metric, resolve_model
+from apiece.engines._knn import KNNEngine, supports
 from apiece.errors import EngineError
 from apiece.records import Task
 

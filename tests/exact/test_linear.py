@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from apiece import Dataset
-from apiece.engine import RefitEngine, _linear, resolve_metric, resolve_model
-from apiece.engine._linear import LinearEngine, supports
+from apiece.engines import RefitEngine, _linear, resolve_metric, resolve_model
+from apiece.engines._linear import LinearEngine, supports
 from apiece.errors import EngineError
 from apiece.records import Task
 

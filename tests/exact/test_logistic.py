@@ -8,8 +8,15 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine, choose_engine, resolve_metric
-from apiece.engine._logistic import converged, supports
+from apiece.engines import (
+    METRICS,
+    LogisticEngine,
+    Model,
+    RefitEngine,
+    choose_engine,
+    resolve_metric,
+)
+from apiece.engines._logistic import converged, supports
 from apiece.errors import ModelError
 from apiece.records import Task
 
@@ -135,7 +142,7 @@ def test_imbalanced_classes():
 
 
 def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
-    from apiece.engine import _logistic
+    from apiece.engines import _logistic
 
     dataset = data()
     model = Model("logistic", LogisticRegression())

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
-from apiece.engine import RefitEngine, resolve_metric, resolve_model
-from apiece.engine._mlp import MLPEngine, supports
-from apiece.engine._mlp_training import Recipe, initial_network
+from apiece.engines import RefitEngine, resolve_metric, resolve_model
+from apiece.engines._mlp import MLPEngine, supports
+from apiece.engines._mlp_training import Recipe, initial_network
 from apiece.errors import EngineError
 from apiece.records import Task
 
@@ -151,7 +151,7 @@ def test_many_networks_together_equal_one_at_a_time():
 def test_one_block_is_no_wider_than_memory_allows(blobs, monkeypatch):
     engine, _ = engines(blobs, MLPClassifier(hidden_layer_sizes=8, max_iter=30, **settings()))
     expected = engine.run(a_task(blobs, n=20)).delta
-    monkeypatch.setattr("apiece.engine._mlp._BLOCK_BYTES", 1)
+    monkeypatch.setattr("apiece.engines._mlp._BLOCK_BYTES", 1)
     alone = engine.run(a_task(blobs, n=20)).delta
     assert_allclose(alone, expected, rtol=0, atol=CLOSE * np.abs(expected).mean())
 

@@ -8,9 +8,16 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine, choose_engine, resolve_metric
-from apiece.engine import _logistic as logistic
-from apiece.engine._logistic import converged, supports
+from apiece.engines import (
+    METRICS,
+    LogisticEngine,
+    Model,
+    RefitEngine,
+    choose_engine,
+    resolve_metric,
+)
+from apiece.engines import _logistic as logistic
+from apiece.engines._logistic import converged, supports
 from apiece.errors import EngineError
 from apiece.records import Task
 
@@ -157,7 +164,7 @@ def test_candidates_outside_the_pool_are_valued():
 
 
 def test_newtons_method_agrees_where_the_iteration_is_not_allowed(monkeypatch):
-    from apiece.engine import _softmax_joining
+    from apiece.engines import _softmax_joining
 
     dataset = data()
     expected = compare(dataset, 50)
@@ -166,7 +173,7 @@ def test_newtons_method_agrees_where_the_iteration_is_not_allowed(monkeypatch):
 
 
 def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
-    from apiece.engine import _softmax_joining
+    from apiece.engines import _softmax_joining
 
     dataset = data()
     engine = LogisticEngine(dataset, Model("x", LogisticRegression()), METRICS["log_loss"])

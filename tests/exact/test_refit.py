@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, zero_one_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from apiece.engine import choose_engine
+from apiece.engines import choose_engine
 from apiece.records import Task
 
 from conftest import make_blobs, make_line

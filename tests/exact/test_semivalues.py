@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.special import beta
 
 from apiece import Dataset
-from apiece.valuation import knn_shapley, leave_one_out, value_samples
+from apiece.uses import knn_shapley, leave_one_out, value_samples
 
 from conftest import make_blobs, make_line
 from oracles import game_contributions, semivalues
@@ -109,7 +109,7 @@ def test_knn_shapley_of_any_classes_equals_enumeration(seed, n, k, classes):
 def test_knn_shapley_in_blocks_is_the_same(monkeypatch):
     dataset = make_line(n=30, n_val=11)
     whole = knn_shapley(dataset)
-    monkeypatch.setattr("apiece.valuation._neighbours._ENTRIES", 70)
+    monkeypatch.setattr("apiece.uses._neighbours._ENTRIES", 70)
     assert_allclose(knn_shapley(dataset), whole, rtol=1e-12)
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from apiece import Dataset
-from apiece.engine import (
+from apiece.engines import (
     METRICS,
     CoupledFolds,
     Model,
@@ -26,8 +26,8 @@ from apiece.engine import (
     choose_engine,
     resolve_metric,
 )
-from apiece.engine import _svm_machine as machine_module
-from apiece.engine._svm import supports
+from apiece.engines import _svm_machine as machine_module
+from apiece.engines._svm import supports
 from apiece.errors import EngineError, ModelError
 from apiece.records import Task
 

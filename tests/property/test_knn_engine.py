@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from apiece import Dataset
-from apiece.engine import Model, RefitEngine, resolve_metric
-from apiece.engine._knn import KNNEngine
+from apiece.engines import Model, RefitEngine, resolve_metric
+from apiece.engines._knn import KNNEngine
 from apiece.records import Task
 
 

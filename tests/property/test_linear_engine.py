@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 
 from apiece import Dataset
-from apiece.engine import Model, RefitEngine, resolve_metric
-from apiece.engine._linear import LinearEngine
+from apiece.engines import Model, RefitEngine, resolve_metric
+from apiece.engines._linear import LinearEngine
 from apiece.records import Task
 
 

@@ -9,11 +9,11 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engine import METRICS, LogisticEngine, Model, RefitEngine
-from apiece.engine._logistic import converged
-from apiece.engine._logistic_fit import _start, fit_base
-from apiece.engine._logistic_joining import _FAR, Joining, _proximal
-from apiece.engine._taylor import loss_series, sigmoid, sigmoid_series
+from apiece.engines import METRICS, LogisticEngine, Model, RefitEngine
+from apiece.engines._logistic import converged
+from apiece.engines._logistic_fit import _start, fit_base
+from apiece.engines._logistic_joining import _FAR, Joining, _proximal
+from apiece.engines._taylor import loss_series, sigmoid, sigmoid_series
 from apiece.records import Task
 
 

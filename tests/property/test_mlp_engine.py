@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
-from apiece.engine import RefitEngine, resolve_metric, resolve_model
-from apiece.engine._mlp import MLPEngine, supports
+from apiece.engines import RefitEngine, resolve_metric, resolve_model
+from apiece.engines._mlp import MLPEngine, supports
 from apiece.records import Task
 
 

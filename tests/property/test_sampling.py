@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apiece.collection import Design, make_plan
+from apiece.collection._balance import allocate
 from apiece.errors import CardinalityError
-from apiece.sampling import Design, make_plan
-from apiece.sampling._balance import allocate
 
 
 @given(data=st.data(), class_sizes=st.lists(st.integers(2, 60), min_size=1, max_size=8))

@@ -12,9 +12,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
 from apiece import Dataset
-from apiece.engine import METRICS, CoupledFolds, Model, RefitEngine, SVMEngine
-from apiece.engine._platt import fit_sigmoids
-from apiece.engine._svm_kernel import add_products, kernel_terms, n_terms, squared_distances
+from apiece.engines import METRICS, CoupledFolds, Model, RefitEngine, SVMEngine
+from apiece.engines._platt import fit_sigmoids
+from apiece.engines._svm_kernel import add_products, kernel_terms, n_terms, squared_distances
 from apiece.errors import EngineError
 from apiece.records import Task
 

@@ -13,8 +13,7 @@ from numpy.testing import assert_allclose
 
 from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError
-from apiece.selection import select
-from apiece.valuation import KINDS, agreement, size_weights, value, value_samples
+from apiece.uses import KINDS, agreement, select, size_weights, value, value_samples
 
 import strategies
 

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece import Dataset
-from apiece.analysis import theory
-from apiece.engine import choose_engine
+from apiece.engines import choose_engine
 from apiece.errors import DataError
 from apiece.records import Task
+from apiece.uses import theory
 
 N_POOL = 20_000
 

@@ -10,12 +10,24 @@ import apiece
 
 
 def test_the_table_of_contents_is_sorted_and_complete():
-    assert apiece.__all__ == sorted(
-        apiece.__all__, key=lambda name: (name.lower() != name, name)
-    ) or (apiece.__all__ == sorted(apiece.__all__))
+    assert apiece.__all__ == sorted(apiece.__all__)
     for name in apiece.__all__:
         assert getattr(apiece, name) is not None
-    assert set(apiece._HOMES) | {"__version__"} == set(apiece.__all__)
+    assert set(apiece._HOMES) | {"__version__"} == {*apiece.__all__, "open"}
+
+
+def test_a_star_import_leaves_the_builtin_open_alone():
+    namespace: dict[str, object] = {}
+    exec("from apiece import *", namespace)
+    assert "open" not in namespace
+    assert apiece.open is apiece.open_run
+
+
+def test_packages_are_reached_without_another_import_and_verbs_stay_verbs():
+    code = (
+        "import apiece, apiece.reporting; apiece.estimators.Bayes(); assert callable(apiece.report)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_apiece_leaves_heavy_libraries_unloaded():
@@ -50,15 +62,15 @@ def test_the_oldest_versions_tested_are_the_oldest_allowed():
 
 
 def test_python_and_command_line_fit_by_the_same_method_unless_told():
-    from apiece import api, synthetic
+    from apiece import synthetic
     from apiece.cli import cli
-    from apiece.estimators import fit
+    from apiece.estimators import DEFAULT_METHOD, fit
 
     for command in ("fit", "serve"):
         (method,) = (option for option in cli.commands[command].params if option.name == "method")
-        assert method.default == api.DEFAULT_METHOD
+        assert method.default == DEFAULT_METHOD
     table = synthetic.sample(synthetic.random_laws(5), samples=20)
-    assert fit(table).attrs["estimator"] == api.fit(table).attrs["estimator"] == api.DEFAULT_METHOD
+    assert fit(table).attrs["estimator"] == apiece.fit(table).attrs["estimator"] == DEFAULT_METHOD
 
 
 def test_the_package_runs_as_a_module():

@@ -60,10 +60,10 @@ def advise(
     With --data, relabel is advised where models that have not seen a point are sure of another
     label. Options from --target on say how it is read, and are those of collect.
     """
-    from apiece import api
+    import apiece
 
     dataset = None if data is None else read_all(data, options)
-    table = api.advise(
+    table = apiece.advise(
         fitted(run, quiet),
         dataset=dataset,
         at=at,
@@ -107,11 +107,11 @@ def suspects(
     Models that have not seen a point tell how likely its label is. Labels of the validation rows
     are trusted.
     """
-    from apiece import decisions
+    from apiece import uses
 
     dataset = read_all(data, options)
     chosen = models or ("logistic", "forest")
-    table = decisions.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
+    table = uses.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
     deliver(table.sort_values("plausibility", kind="stable"), out, as_json, quiet)
 
 

@@ -11,7 +11,7 @@ from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, RUN, fitted
 from apiece.cli._value import in_range
-from apiece.engine import ENGINES, METRICS, MODELS
+from apiece.engines import ENGINES, METRICS, MODELS
 from apiece.errors import DataError
 
 if TYPE_CHECKING:
@@ -52,16 +52,17 @@ def compare(
     FIRST and SECOND are runs, or tables of values (.csv or .parquet with the columns point and
     value). Of two runs the parameters of their laws are compared, too.
     """
-    from apiece import analysis, api
+    import apiece
+    from apiece import uses
     from apiece.laws import Laws
 
     one, two = (_valued(path, quiet) for path in (first, second))
-    values = api.compare(one, two, kind=kind, sizes=in_range(sizes), top=top, level=level)
+    values = apiece.compare(one, two, kind=kind, sizes=in_range(sizes), top=top, level=level)
     table = values.reset_index().assign(quantity="value")
     if isinstance(one, Laws) and isinstance(two, Laws):
         import pandas as pd
 
-        laws = analysis.compare_laws(one, two, top=top, level=level)
+        laws = uses.compare_laws(one, two, top=top, level=level)
         table = pd.concat([table, laws], ignore_index=True)
     order = ["quantity", "measure", "agreement", "low", "high", "n"]
     deliver(table[order], out, as_json, quiet)
@@ -93,9 +94,9 @@ def crossings(
     quiet: bool,
 ) -> None:
     """List pairs of points that trade places: the first is worth more up to the size `at`."""
-    from apiece import analysis
+    from apiece import uses
 
-    table = analysis.crossings(
+    table = uses.crossings(
         fitted(run, quiet), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
     )
     deliver(table, out, as_json, quiet)
@@ -130,10 +131,10 @@ def exchange(
 
     RUN holds contributions of groups (collect --groups).
     """
-    from apiece import analysis
+    from apiece import uses
 
     laws = fitted(run, quiet)
-    table = analysis.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
+    table = uses.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
     deliver(table, out, as_json, quiet)
     if not as_json and len(table) and table["rate"].notna().any():
         one = table[table["rate"].notna()].iloc[0]
@@ -161,12 +162,10 @@ def movers(
     quiet: bool,
 ) -> None:
     """List the points whose rank changes most between a small and a large dataset."""
-    from apiece import analysis
+    from apiece import uses
 
     laws = fitted(run, quiet)
-    deliver(
-        analysis.movers(laws, sizes=in_range(sizes), most=most, level=level), out, as_json, quiet
-    )
+    deliver(uses.movers(laws, sizes=in_range(sizes), most=most, level=level), out, as_json, quiet)
 
 
 @click.command(epilog="\b\nExample:\n  apiece means runs/reviews --at 100,1000 --by groups.csv")
@@ -186,10 +185,10 @@ def means(
     quiet: bool,
 ) -> None:
     """Average what the points of each class, or of each group of yours, contribute."""
-    from apiece import analysis
+    from apiece import uses
 
     groups = None if by is None else _read_table(by, "group")["group"]
-    table = analysis.means(fitted(run, quiet), at=at, by=groups, level=level)
+    table = uses.means(fitted(run, quiet), at=at, by=groups, level=level)
     deliver(table, out, as_json, quiet)
 
 
@@ -224,18 +223,18 @@ def baseline(
     **options: Any,
 ) -> None:
     """Value the points of DATA by a baseline: KNN-Shapley, leave-one-out, or chance."""
-    from apiece import valuation
-    from apiece._check import one_of
+    from apiece import uses
+    from apiece._base.check import one_of
 
     one_of("method", method, BASELINES)
     dataset = read_all(data, options)
     if method == "knn-shapley":
-        table = valuation.knn_shapley(dataset, n_neighbors=neighbors)
+        table = uses.knn_shapley(dataset, n_neighbors=neighbors)
     elif method == "loo":
         trained = {name: options[name] for name in ("model", "metric", "engine")}
-        table = valuation.leave_one_out(dataset, random_state=random_state, **trained)
+        table = uses.leave_one_out(dataset, random_state=random_state, **trained)
     else:
-        table = valuation.random_values(dataset, random_state=random_state)
+        table = uses.random_values(dataset, random_state=random_state)
     deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
 
 
@@ -248,7 +247,7 @@ def _read_table(path: Path, column: str) -> pd.DataFrame:
     """Read a table by point, or say what is missing in it."""
     import pandas as pd
 
-    from apiece._files import read_table
+    from apiece._base.files import read_table
 
     try:
         if path.suffix.lower() == ".parquet":

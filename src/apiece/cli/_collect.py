@@ -12,8 +12,8 @@ import click
 
 from apiece.cli._common import Sizes, common, emit, note
 from apiece.cli._data import read, reading
-from apiece.engine import ENGINES, METRICS, MODELS
-from apiece.sampling import DESIGNS
+from apiece.collection import DESIGNS
+from apiece.engines import ENGINES, METRICS, MODELS
 
 _EXAMPLE = """
 \b
@@ -63,12 +63,12 @@ def collect(
     DATA is a .csv, .tsv, .parquet or .npz file. A contribution is by how much the loss on held-out
     data falls when the point joins a random training set; positive means that it helps.
     """
-    from apiece import api
+    import apiece
     from apiece.store import open_run, place_of
 
     dataset = read(data, options)
     try:
-        run = api.collect(
+        run = apiece.collect(
             dataset,
             sizes=sizes,
             points=_points(points, dataset.n_pool),

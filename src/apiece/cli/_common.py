@@ -175,7 +175,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table of points as CSV, JSON or Parquet, by the file's ending."""
     import io
 
-    from apiece._files import make_folder, write_whole
+    from apiece._base.files import make_folder, write_whole
 
     suffix = path.suffix.lower()
     if suffix == ".json":

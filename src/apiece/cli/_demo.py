@@ -39,10 +39,10 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     the flipped labels are among the harmful ones, and two points of which one is worth more in
     small datasets and the other in large ones.
     """
-    from apiece import api
-    from apiece.analysis import crossings
+    import apiece
     from apiece.data import load_demo
     from apiece.laws import FitStatus
+    from apiece.uses import crossings
 
     dataset, flipped = load_demo(flipped=_FLIPPED, random_state=0)
     note(
@@ -50,7 +50,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
         f"{len(dataset.y_val)} clean points to score on",
         quiet=quiet,
     )
-    run = api.collect(
+    run = apiece.collect(
         dataset,
         sizes=_SIZES,
         samples=_SAMPLES,
@@ -59,10 +59,10 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
         to=to,
         progress=not quiet,
     )
-    laws = api.fit(run)
+    laws = apiece.fit(run)
     laws.save(to / "laws.parquet")
 
-    values = api.value(laws)
+    values = apiece.value(laws)
     values.insert(0, "label", laws.labels)
     values["flipped"] = np.isin(np.arange(len(values)), flipped)
     ranked = values.sort_values("value")
@@ -71,7 +71,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     pair = crossings(laws.select(is_clear), most=1)
     contributions = run.contributions()
     figure = _draw(laws, values, pair, contributions, to / "demo.png", quiet)
-    report = api.report(
+    report = apiece.report(
         run,
         laws,
         to=to / "report.html",
@@ -125,7 +125,7 @@ def _draw(
 ) -> str | None:
     """Draw the demo's figure, or say what is missing for it."""
     from apiece import plots
-    from apiece._optional import optional
+    from apiece._base.optional import optional
     from apiece.errors import MissingExtraError
 
     try:

@@ -10,7 +10,7 @@ import click
 
 from apiece.cli._common import OUT, Sizes, common, emit, note, plain, show_table, write_table
 from apiece.cli._data import READING, read_all, reading
-from apiece.engine import METRICS, MODELS
+from apiece.engines import METRICS, MODELS
 
 if TYPE_CHECKING:
     from apiece.experiments import Experiment

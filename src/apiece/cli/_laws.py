@@ -85,7 +85,7 @@ def fit(
     **options: Any,
 ) -> None:
     """Fit one law per point: its expected contribution at every size k."""
-    from apiece import api
+    import apiece
     from apiece.store import open_run
 
     opened = open_run(run)
@@ -98,7 +98,7 @@ def fit(
     settings: dict[str, Any] = {} if family is None else {"family": family}
     if data is not None:
         settings["dataset"] = read_all(data, options)
-    laws = api.fit(opened, method=method, backtest=backtest, memory=memory, **settings)
+    laws = apiece.fit(opened, method=method, backtest=backtest, memory=memory, **settings)
     laws.save(out or run / "laws.parquet")
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
@@ -182,26 +182,27 @@ def fitted(path: Path, quiet: bool) -> Laws:
 
 def laws_of(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
     """Return the laws that were fitted last, fitting and keeping them if there are none."""
-    from apiece import api
+    import apiece
+    from apiece import estimators
     from apiece.laws import Laws
 
     file = path / "laws.parquet"
     if file.exists():
         return Laws.load(file)
     say_if_unfinished(run, quiet)
-    note(f"no laws yet: fitting them by {api.DEFAULT_METHOD} into {file}", quiet=quiet)
-    laws = api.fit(run, memory=memory)
+    note(f"no laws yet: fitting them by {estimators.DEFAULT_METHOD} into {file}", quiet=quiet)
+    laws = apiece.fit(run, memory=memory)
     laws.save(file)
     return laws
 
 
 def _aggregate(run: Run) -> Aggregate | None:
     """Return the law of the loss, or None where the run's tasks do not determine it."""
-    from apiece import api
+    import apiece
     from apiece.errors import FitError
 
     try:
-        return api.aggregate(run)
+        return apiece.aggregate(run)
     except FitError:
         return None
 
@@ -250,7 +251,7 @@ def _summary(laws: Laws) -> dict[str, Any]:
 def _show_point(laws: Laws, point: str, level: float, out: Path | None, as_json: bool) -> None:
     import pandas as pd
 
-    from apiece.sampling import log_spaced
+    from apiece.collection import log_spaced
 
     one = laws.select(np.array([laws.position(point)]))
     low_k, high_k = laws.k_range

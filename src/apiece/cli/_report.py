@@ -55,13 +55,13 @@ def report(
     It ranks all points at any dataset size, advises what to do with each, shows its law, samples
     and columns, and exports the ids that you select.
     """
-    from apiece import api
+    import apiece
     from apiece.store import open_run
 
     opened = open_run(run)
     laws = laws_of(opened, run, quiet, memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
-    path = api.report(opened, laws, to=out, memory=memory, **shown)
+    path = apiece.report(opened, laws, to=out, memory=memory, **shown)
     if as_json:
         emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
         return
@@ -109,7 +109,7 @@ def serve(
 
     Only this machine can reach it. Ctrl-C ends it.
     """
-    from apiece import api
+    from apiece.reporting import serve as serve_report
 
     def ready(url: str) -> None:
         if as_json:
@@ -124,6 +124,6 @@ def serve(
 
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     try:
-        api.serve(run, port=port, method=method, ready=ready, memory=memory, **shown)
+        serve_report(run, port=port, method=method, ready=ready, memory=memory, **shown)
     except KeyboardInterrupt:
         note("ended", quiet=quiet)

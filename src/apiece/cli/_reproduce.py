@@ -70,7 +70,7 @@ def reproduce(
     Writes Markdown, CSV, PNG and PDF, and a page with each measured number beside the paper's.
     Interrupted, it continues where it stopped. -o writes the table of --estimate.
     """
-    from apiece import reproduce as room
+    from apiece import papers as room
 
     if out is not None and not only_estimate:
         raise click.UsageError("-o writes the table of --estimate: results go to --to. Pass that.")

@@ -11,7 +11,7 @@ import numpy as np
 from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, RUN, fitted
-from apiece.engine import MODELS
+from apiece.engines import MODELS
 
 
 @click.command(epilog="\b\nExample:\n  apiece contributions runs/reviews -o contributions.csv")
@@ -49,10 +49,10 @@ def aggregate(
     """Tell how the loss falls with the size of the dataset: eps + b / k^lambda."""
     import pandas as pd
 
-    from apiece import api
+    import apiece
     from apiece.store import open_run
 
-    law = api.aggregate(open_run(run))
+    law = apiece.aggregate(open_run(run))
     table = law.table(level)
     if at is not None:
         k = np.array(at)
@@ -129,13 +129,13 @@ def boundary(
 
     With --laws, tell what that has to do with the points' laws instead.
     """
-    from apiece import analysis
+    from apiece import uses
 
     dataset = read_all(data, options)
     table = (
-        analysis.boundary(dataset, model=model)
+        uses.boundary(dataset, model=model)
         if run is None
-        else analysis.boundary_relation(fitted(run, quiet), dataset, model=model, level=level)
+        else uses.boundary_relation(fitted(run, quiet), dataset, model=model, level=level)
     )
     deliver(table, out, as_json, quiet)
 
@@ -155,7 +155,7 @@ def theory(
     **options: Any,
 ) -> None:
     """Predict the first terms of every point's law, as least squares and two classes have them."""
-    from apiece import analysis
+    from apiece import uses
 
     dataset = read_all(data, options)
-    deliver(analysis.theory(dataset, fit_intercept=not no_intercept), out, as_json, quiet)
+    deliver(uses.theory(dataset, fit_intercept=not no_intercept), out, as_json, quiet)

@@ -11,7 +11,7 @@ from apiece.cli._common import OUT, Numbers, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, MEMORY, RUN, laws_of
 from apiece.errors import DataError
-from apiece.valuation import KINDS
+from apiece.uses import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,12 +51,12 @@ def value(
     **options: Any,
 ) -> None:
     """Value every point: a weighted sum of its contributions over sizes, in units of the loss."""
-    from apiece import api
+    import apiece
     from apiece.store import open_run
 
     opened = open_run(run)
     a, b = _shape(beta)
-    table = api.value(
+    table = apiece.value(
         opened if source == "samples" else laws_of(opened, run, quiet, memory),
         sizes=in_range(sizes),
         weights=_size_weights(weights),
@@ -119,13 +119,14 @@ def select(
 
     Options from --target on say how --data is read, and are those of collect.
     """
-    from apiece import api
+    import apiece
     from apiece.store import open_run
+    from apiece.uses import data_of
 
     opened = open_run(run)
     laws = laws_of(opened, run, quiet)
-    dataset = api.data_of(opened) if data is None else read_all(data, options)
-    table = api.select(
+    dataset = data_of(opened) if data is None else read_all(data, options)
+    table = apiece.select(
         laws,
         take=20 if take is None and quotas is None and budget is None else take,
         quotas=quotas if quotas in (None, "balanced") else _counts(str(quotas)),

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like, is_numeric_dtype
 
-from apiece._check import unknown_name
-from apiece._rng import RandomState, seed_from
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.check import unknown_name
+from apiece._base.rng import RandomState, seed_from
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._dataset import Dataset
 from apiece.data._groups import as_groups
 from apiece.data._ids import as_ids, as_series

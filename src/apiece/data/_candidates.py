@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._arrays import as_column, as_matrix, named_labels, own_copy
 from apiece.data._cells import read_cells
 from apiece.data._frames import FrameEncoder

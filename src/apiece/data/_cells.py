@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from apiece._check import some
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.check import some
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._columns import Roles
 from apiece.data._numeric import check_numbers, missing_error
 from apiece.errors import DataError

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import pandas as pd
 from pandas.api import types
 
-from apiece._check import nearest, some
+from apiece._base.check import nearest, some
 from apiece.data._options import Names
 from apiece.errors import DataError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from apiece._rng import RandomState
+from apiece._base.rng import RandomState
 from apiece.data._options import FilePath, Kind, Names, TableOptions
 
 if TYPE_CHECKING:

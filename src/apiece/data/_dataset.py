@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from apiece._check import check_text
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.check import check_text
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._constructors import Constructors
 from apiece.data._fingerprint import digest
 from apiece.data._options import FilePath, Kind

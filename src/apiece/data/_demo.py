@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import IntArray
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import IntArray
 from apiece.data._dataset import Dataset
 from apiece.errors import DataError
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._typing import AnyArray
+from apiece._base.typing import AnyArray
 
 _LAYOUT: Final = b"apiece.dataset/1"
 _STORED_AS: Final = {"b": "|u1", "i": "<i8", "u": "<i8", "f": "<f8"}

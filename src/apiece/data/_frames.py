@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from apiece._rng import stream
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import Cells
 from apiece.data._columns import Roles
 from apiece.data._numeric import NumericEncoder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from apiece._typing import AnyArray, IntArray
+from apiece._base.typing import AnyArray, IntArray
 from apiece.errors import DataError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from apiece._check import some
+from apiece._base.check import some
 from apiece.errors import DataError
 
 

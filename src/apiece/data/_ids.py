@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from apiece._check import check_text, some
-from apiece._typing import AnyArray, IntArray
+from apiece._base.check import check_text, some
+from apiece._base.typing import AnyArray, IntArray
 from apiece.errors import DataError
 
 _LONGEST: Final = 200  # characters; a longer one is a text, and a million of them fill the memory

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from apiece._check import some
-from apiece._typing import AnyArray, BoolArray, FloatArray
+from apiece._base.check import some
+from apiece._base.typing import AnyArray, BoolArray, FloatArray
 from apiece.errors import DataError
 
 _BLOCK: Final = 65_536  # rows at a time, so that temporaries stay small

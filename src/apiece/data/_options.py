@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from apiece._rng import RandomState
+from apiece._base.rng import RandomState
 
 if TYPE_CHECKING:
     import pandas as pd

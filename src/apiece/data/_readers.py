@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from apiece._check import nearest, some
-from apiece._files import read_table as parquet_table
-from apiece._typing import AnyArray
+from apiece._base.check import nearest, some
+from apiece._base.files import read_table as parquet_table
+from apiece._base.typing import AnyArray
 from apiece.data._options import FilePath
 from apiece.errors import DataError
 

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from apiece._check import some
-from apiece._rng import stream
-from apiece._typing import AnyArray, IntArray
+from apiece._base.check import some
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, IntArray
 from apiece.errors import DataError
 
 _CARVING: Final = 0x63617276  # the stream of the carving, apart from those of the tasks

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from apiece._check import some
-from apiece._rng import RandomState, seed_from
-from apiece._typing import AnyArray
+from apiece._base.check import some
+from apiece._base.rng import RandomState, seed_from
+from apiece._base.typing import AnyArray
 from apiece.data._arrays import check_rows
 from apiece.data._cells import read_cells
 from apiece.data._columns import as_names, check_names, decide_roles

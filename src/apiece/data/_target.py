@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from apiece._check import some, unknown_name
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.check import some, unknown_name
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._options import Kind
 from apiece.errors import DataError
 

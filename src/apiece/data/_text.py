@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 
 _MOST_WORDS: Final = 50_000

@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 from apiece.estimators._amortized_network import AmortizedNetwork
-from apiece.estimators._registry import METHODS, Estimator, features_of, fit
+from apiece.estimators._fit import aggregate, fit_run, fit_table, laws_of, refuse_groups, table_of
+from apiece.estimators._registry import DEFAULT_METHOD, METHODS, Estimator, features_of, fit
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
@@ -24,6 +25,7 @@ from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 
 __all__ = [
+    "DEFAULT_METHOD",
     "METHODS",
     "Aggregate",
     "Amortized",
@@ -34,8 +36,14 @@ __all__ = [
     "Estimator",
     "Likelihood",
     "LogOLS",
+    "aggregate",
     "backtest",
     "features_of",
     "fit",
     "fit_aggregate",
+    "fit_run",
+    "fit_table",
+    "laws_of",
+    "refuse_groups",
+    "table_of",
 ]

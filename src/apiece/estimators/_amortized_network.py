@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from apiece._files import write_whole
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.files import write_whole
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import StoreError
 from apiece.estimators._features import as_codes, as_features, check_width
 from apiece.estimators._network import Shape, load_torch, local, units

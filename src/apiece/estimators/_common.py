@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.laws.provenance import provenance
 from apiece.records import Contributions, Moments, Table

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._population import Sums
 from apiece.estimators._shapes import SeriesShapes
 from apiece.laws import Series

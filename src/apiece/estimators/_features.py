@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 
 

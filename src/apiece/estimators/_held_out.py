@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.estimators._bins import Bins
 from apiece.records import Contributions, Moments
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 
 STEEPEST: Final = 20.0  # decays beyond are noise, and would carry c out of the range of numbers
 

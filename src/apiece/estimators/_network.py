@@ -27,8 +27,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from apiece._optional import optional
-from apiece._typing import FloatArray
+from apiece._base.optional import optional
+from apiece._base.typing import FloatArray
 from apiece.estimators._reader import Inputs
 from apiece.laws import Family, Power, Series
 

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._shapes import Shapes
 from apiece.estimators._units import Units
 from apiece.records import Moments

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.estimators._common import centred_log
 from apiece.records import Moments
 

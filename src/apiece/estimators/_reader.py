@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 
 _INVERSE_PENALTIES: Final = (0.01, 0.1, 1.0)  # C of the logistic regressions tried
 _PENALTIES: Final = (1.0, 10.0, 100.0, 1000.0)  # alpha of the ridge regressions tried

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from apiece._check import one_of, some, unknown_name
+from apiece._base.check import one_of, some, unknown_name
 from apiece.errors import FitError
 from apiece.estimators._common import in_memory_only
 from apiece.estimators.amortized import Amortized
@@ -38,12 +38,14 @@ METHODS: Final[dict[str, type[Any]]] = {
     "log_ols": LogOLS,
 }
 
+DEFAULT_METHOD: Final = "bayes"
+
 STREAMING: Final = ("auto", "bayes", "likelihood", "log_ols")  # what needs no table in memory
 
 
 def fit(
     contributions: Table,
-    method: str = "bayes",
+    method: str = DEFAULT_METHOD,
     *,
     on_failure: Literal["mark", "raise"] = "mark",
     backtest: bool = False,

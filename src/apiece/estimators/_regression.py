@@ -29,8 +29,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from apiece._rng import stream
-from apiece._typing import FloatArray, IntArray
+from apiece._base.rng import stream
+from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._features import as_features, as_more, as_target
 from apiece.estimators._reader import Inputs, blank, with_more
 from apiece.estimators._shapes import SeriesShapes

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.estimators._profile import Profile, Samples, prior, profile
 
 STARTS: Final = 4

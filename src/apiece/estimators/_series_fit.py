@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.laws import Series
 from apiece.records import Moments
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.laws import Family, Laws, Power, Ridge, Series
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._rng import stream
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.estimators._reader import Inputs, Reader, blank, loss, penalties, trained, with_more
 
 _TRIALS: Final = 4  # subsets for each choice

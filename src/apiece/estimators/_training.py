@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._progress import Reporter
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.progress import Reporter
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.estimators._held_out import Split
 from apiece.estimators._network import Shape, curve, hidden, load_torch, local, seen
 from apiece.estimators._reader import Inputs

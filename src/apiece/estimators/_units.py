@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 
 LARGEST_DF: Final = 1e6
 LEAST_WORTH: Final = 0.03  # a kurtosis of 70: a larger one is the work of a few contributions

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.errors import FitError, PlanError
 from apiece.laws.provenance import provenance
 from apiece.laws.sizes import check_sizes, middle

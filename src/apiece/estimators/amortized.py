@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from apiece._check import one_of
-from apiece._progress import reporter
-from apiece._rng import stream
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.check import one_of
+from apiece._base.progress import reporter
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
 from apiece.estimators._common import attributes, check

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray
+from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import FitError
 from apiece.estimators._bins import Bins
 from apiece.estimators._common import check

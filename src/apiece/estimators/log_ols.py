@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.estimators._bins import Bins
 from apiece.estimators._common import (

@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from apiece import api
-from apiece._progress import reporter
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import AnyArray, FloatArray, IntArray
+import apiece
+from apiece._base.progress import reporter
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
+from apiece.estimators import DEFAULT_METHOD
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
-from apiece.selection import make_rules
 from apiece.store import Run
+from apiece.uses import make_rules
 
 
 def addition(
@@ -89,8 +90,8 @@ def addition(
         labels=market.trial.dataset.points_y[market.trial.dataset.n_pool :],
         is_known=laws.has_law,
     )
-    values = api.value(market.run, source="samples")["value"]
-    named = {"scaling": laws} | {name: api.fit(market.run, method=name) for name in also}
+    values = apiece.value(market.run, source="samples")["value"]
+    named = {"scaling": laws} | {name: apiece.fit(market.run, method=name) for name in also}
     fixed = {
         f"{name} {size}": rules.pick(each.mean(float(size)))
         for name, each in named.items()
@@ -161,7 +162,7 @@ def acquire(
         labels=None,
         is_known=laws.has_law,
     )
-    values = api.value(market.run, source="samples")["value"].to_numpy()
+    values = apiece.value(market.run, source="samples")["value"].to_numpy()
     chosen = {"scaling": rules.pick(laws.mean(float(at))), "shapley": rules.pick(values)}
     if redundancy:
         chosen["aware"] = market.aware(at, costs=rules.cost, budget=budget)
@@ -203,7 +204,7 @@ class Market:
         *,
         n_candidates: int = 1000,
         samples: int = 200,
-        method: str = api.DEFAULT_METHOD,
+        method: str = DEFAULT_METHOD,
         model: Any = "logistic",
         metric: Any = None,
         n_jobs: int = 1,
@@ -218,7 +219,7 @@ class Market:
         run = (
             run
             if run is not None
-            else api.collect(
+            else apiece.collect(
                 trial.dataset,
                 points=[],
                 # A law needs sizes that differ, on both sides of the one that is asked for.
@@ -234,11 +235,11 @@ class Market:
             )
         )
         told = {"samples": samples, "method": method, "seed": seed}
-        return cls(trial, run, api.fit(run, method=method), told)
+        return cls(trial, run, apiece.fit(run, method=method), told)
 
     def aware(self, at: int, **asked: Any) -> IntArray:
         """Pick candidates that are valued together."""
-        picks = api.select(
+        picks = apiece.select(
             self.laws,
             at=at,
             redundancy="aware",

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from apiece import api
-from apiece._progress import reporter
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import BoolArray, FloatArray
+import apiece
+from apiece._base.progress import reporter
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import BoolArray, FloatArray
 from apiece.data import Dataset
-from apiece.decisions import plausibility
 from apiece.errors import PlanError
+from apiece.estimators import DEFAULT_METHOD
 from apiece.experiments._removal import METHODS, part_of, values_by
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
+from apiece.uses import plausibility
 
 
 def mislabel(
@@ -31,7 +32,7 @@ def mislabel(
     suggest: bool = True,
     model: Any = "logistic",
     metric: Any = None,
-    method: str = api.DEFAULT_METHOD,
+    method: str = DEFAULT_METHOD,
     random_state: RandomState = 0,
     n_jobs: int = 1,
     progress: bool | None = None,
@@ -87,7 +88,7 @@ def mislabel(
             for share in flipped:
                 rng = stream(seed, 6, repeat, round(1e6 * share))
                 noisy, is_wrong = with_flips(part, share, rng)
-                run = api.collect(
+                run = apiece.collect(
                     noisy,
                     samples=samples,
                     random_state=seed + repeat,
@@ -95,7 +96,7 @@ def mislabel(
                     progress=False,
                     **settings,
                 )
-                laws = api.fit(run, method=method)
+                laws = apiece.fit(run, method=method)
                 where = {"repeat": repeat, "flipped": float(share)}
                 known = [name for name in methods if name != "plausibility"]
                 values = values_by(known, noisy, run, laws, seed + repeat, **settings)
@@ -108,7 +109,7 @@ def mislabel(
                 ]
                 if suggest:
                     asked_for = {"at": noisy.n_pool, "random_state": seed, **settings}
-                    table = api.advise(laws, dataset=noisy, **asked_for)
+                    table = apiece.advise(laws, dataset=noisy, **asked_for)
                     rows.append(where | {"method": "relabel"} | _suggested(table, part, is_wrong))
                 hears.advance(1)
     import pandas as pd

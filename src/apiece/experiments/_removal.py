@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apiece import api
-from apiece._check import one_of
-from apiece._progress import reporter
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import FloatArray
+import apiece
+from apiece._base.check import one_of
+from apiece._base.progress import reporter
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import FloatArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
+from apiece.estimators import DEFAULT_METHOD
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
-from apiece.valuation import knn_shapley, leave_one_out
+from apiece.uses import knn_shapley, leave_one_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +45,8 @@ def values_by(
     for name in methods:
         one_of("method", name, METHODS)
     ways: dict[str, Callable[[], pd.Series[Any]]] = {
-        "law": lambda: api.value(laws, kind="loo", n=dataset.n_pool)["value"],
-        "shapley": lambda: api.value(run, source="samples")["value"],
+        "law": lambda: apiece.value(laws, kind="loo", n=dataset.n_pool)["value"],
+        "shapley": lambda: apiece.value(run, source="samples")["value"],
         "knn-shapley": lambda: knn_shapley(dataset)["value"],
         "loo": lambda: leave_one_out(dataset, random_state=seed, **settings)["value"],
     }
@@ -68,7 +69,7 @@ def removal(
     methods: Sequence[str] = METHODS,
     model: Any = "logistic",
     metric: Any = None,
-    method: str = api.DEFAULT_METHOD,
+    method: str = DEFAULT_METHOD,
     random_state: RandomState = 0,
     n_jobs: int = 1,
     progress: bool | None = None,
@@ -116,7 +117,7 @@ def removal(
         hears.start(repeats, 0)
         for repeat in range(repeats):
             part = part_of(trial, n, repeat)
-            run = api.collect(
+            run = apiece.collect(
                 part.dataset,
                 samples=samples,
                 random_state=seed + repeat,
@@ -124,7 +125,7 @@ def removal(
                 progress=False,
                 **settings,
             )
-            laws = api.fit(run, method=method)
+            laws = apiece.fit(run, method=method)
             values = values_by(methods, part.dataset, run, laws, seed + repeat, **settings)
             everyone = np.arange(part.dataset.n_pool)
             before = part.score(everyone)

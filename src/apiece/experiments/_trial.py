@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from apiece._rng import stream
-from apiece._typing import AnyArray, FloatArray, IntArray
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.collection import Design, DrawnPlan, make_plan
 from apiece.data import Dataset
-from apiece.engine import Metric, Model, choose_engine
+from apiece.engines import Metric, Model, choose_engine
 from apiece.errors import PlanError
-from apiece.sampling import Design, DrawnPlan, make_plan
 
 
 @dataclass(frozen=True, eq=False)

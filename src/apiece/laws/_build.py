@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from apiece._check import one_of, unknown_name
-from apiece._typing import FloatArray
+from apiece._base.check import one_of, unknown_name
+from apiece._base.typing import FloatArray
 from apiece.errors import DataError
 from apiece.laws._family import Family
 from apiece.laws.blend import Blend

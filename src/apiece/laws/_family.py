@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 
 
 class Family(Protocol):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from apiece._files import read_table, write_whole
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.files import read_table, write_whole
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import StoreError
 from apiece.laws._build import NUMBERS, named_family
 from apiece.laws._family import Family

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from apiece._check import unknown_name
-from apiece._rng import RandomState, seed_from, stream
-from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.check import unknown_name
+from apiece._base.rng import RandomState, seed_from, stream
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns

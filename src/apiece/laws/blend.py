@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.laws._linear import Linear
 from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series

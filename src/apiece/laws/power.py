@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 
 
 @dataclass(frozen=True)

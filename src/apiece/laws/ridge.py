@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.errors import FitError
 from apiece.laws._linear import Linear
 

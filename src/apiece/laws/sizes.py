@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.errors import CardinalityError
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from apiece._typing import AnyArray, BoolArray
+from apiece._base.typing import AnyArray, BoolArray
 
 
 class FitStatus(StrEnum):

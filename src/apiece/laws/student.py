@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.errors import PlanError
 
 

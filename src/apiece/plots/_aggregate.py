@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece._typing import FloatArray
+from apiece._base.typing import FloatArray
 from apiece.estimators import Aggregate
 from apiece.plots._bins import in_bins
 from apiece.plots._style import new_axes, size_axis, style, thin

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece._typing import AnyArray
+from apiece._base.typing import AnyArray
 from apiece.errors import DataError
 from apiece.plots._style import new_axes, style
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 
 
 def in_bins(

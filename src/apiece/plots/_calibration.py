@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 from apiece.estimators._bins import Bins
 from apiece.estimators._families import curve_at

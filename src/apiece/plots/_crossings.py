@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece.analysis import crossings
 from apiece.laws import Laws
 from apiece.plots._style import new_axes, signs, size_axis, style, thin
 from apiece.records import caveat
+from apiece.uses import crossings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def plot_crossings(
 
     A row reads from left to right: up to the mark the point named on the left is worth more, beyond
     it the one on the right. The bar is the interval of the size, and the sampled sizes are shaded.
-    The numbers are those of `apiece.analysis.crossings`.
+    The numbers are those of `apiece.uses.crossings`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
 from apiece.plots._bins import in_bins
 from apiece.plots._style import new_axes, size_axis, style, thin

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from apiece._check import one_of
+from apiece._base.check import one_of
 from apiece.plots._style import new_axes, size_axis, style, thin
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import IntArray
+from apiece._base.typing import IntArray
 from apiece.plots._style import new_axes, style
 
 if TYPE_CHECKING:

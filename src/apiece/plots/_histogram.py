@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece._check import unknown_name
-from apiece._typing import FloatArray
+from apiece._base.check import unknown_name
+from apiece._base.typing import FloatArray
 from apiece.laws import Laws
 from apiece.plots._plane import exponent
 from apiece.plots._style import new_axes, signs, style

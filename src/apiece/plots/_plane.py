@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from apiece._typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
 from apiece.plots._style import new_axes, signs, style
 from apiece.records import caveat

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import Laws
 from apiece.plots._style import new_axes, signs, size_axis, style
 from apiece.records import caveat

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from importlib.resources import files
 from typing import Any, Final
 
-from apiece._check import one_of
-from apiece._optional import optional
+from apiece._base.check import one_of
+from apiece._base.optional import optional
 
 _looks: ContextVar[tuple[str, ...]] = ContextVar("looks", default=())
 LOOKS: Final = ("dark", "slide")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from apiece._typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

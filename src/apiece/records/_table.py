@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from apiece._typing import AnyArray, BoolArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, IntArray
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from apiece._typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

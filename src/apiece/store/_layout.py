@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apiece._typing import IntArray
+from apiece._base.typing import IntArray
 from apiece.records import Plan
 
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from apiece._files import make_folder, write_whole
-from apiece._optional import optional
+from apiece._base.files import make_folder, write_whole
+from apiece._base.optional import optional
 from apiece.errors import StoreError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")  # two letters: C:/ is a folder of Windows

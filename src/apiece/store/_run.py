@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apiece._check import as_bytes
-from apiece._typing import AnyArray
+from apiece._base.check import as_bytes
+from apiece._base.typing import AnyArray
 from apiece.records import Contributions, Moments, Table, caveat
 from apiece.store._manifest import Manifest
 from apiece.store._store import FolderStore, Store

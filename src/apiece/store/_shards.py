@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from apiece._files import read_footer, read_table
-from apiece._typing import AnyArray
+from apiece._base.files import read_footer, read_table
+from apiece._base.typing import AnyArray
 from apiece.errors import StoreError
 from apiece.store._layout import Unit
 

@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from apiece._files import read_table
+from apiece._base.files import read_table
 from apiece.errors import StoreError
 from apiece.store._layout import Layout
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch

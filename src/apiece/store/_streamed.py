@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from apiece._typing import AnyArray, BoolArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, IntArray
 from apiece.records import Contributions, Moments
 
 _ROW: Final = np.dtype(

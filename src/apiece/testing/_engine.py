@@ -10,7 +10,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from apiece.data import Dataset
-from apiece.engine import Engine, RefitEngine
+from apiece.engines import Engine, RefitEngine
 from apiece.records import Task
 
 

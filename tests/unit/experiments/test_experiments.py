@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from apiece import api
+import apiece
 from apiece.errors import PlanError, UnknownNameError
 from apiece.experiments import Experiment, acquire, addition, mislabel, removal
 from apiece.experiments._addition import Market
@@ -58,7 +58,7 @@ def test_selections_can_hold_equally_many_points_of_each_class(data, monkeypatch
 def test_an_addition_can_use_a_run_and_test_rows_of_its_own(data):
     moved = moved_outside(data, 50, seed=0)
     test = (data.X[:40], data.y[:40])
-    run = api.collect(moved, points=[], sizes=(20, 60), samples=20, random_state=0)
+    run = apiece.collect(moved, points=[], sizes=(20, 60), samples=20, random_state=0)
     settings = {"take": 4, "at": (20, 60), "repeats": 3, "redundancy": False, **QUICK}
     found = addition(moved, run=run, test=test, also=["likelihood"], **settings)
     assert {"likelihood 20", "likelihood 60"} < set(found.samples["method"])

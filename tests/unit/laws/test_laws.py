@@ -287,7 +287,7 @@ def test_every_status_is_a_sentence_that_loads_from_its_text():
     ("rooms", "heavy"),
     [
         ("apiece.laws, apiece.estimators, apiece.synthetic", "pandas pyarrow sklearn scipy torch"),
-        ("apiece.valuation, apiece.selection, apiece.analysis", "pandas pyarrow sklearn torch"),
+        ("apiece.uses, apiece.uses, apiece.uses", "pandas pyarrow sklearn torch"),
     ],
 )
 def test_importing_the_rooms_of_laws_loads_no_heavy_library(rooms, heavy):

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece import plots, synthetic
-from apiece.analysis import crossings
 from apiece.errors import DataError, FitError, UnknownNameError
 from apiece.experiments import Experiment
 from apiece.laws import Laws, Series
+from apiece.uses import crossings
 
 TRUTH = synthetic.random_laws(300, random_state=0)
 SAMPLES = synthetic.sample(TRUTH, samples=60, random_state=0)

@@ -13,12 +13,12 @@ from pandas.testing import assert_frame_equal
 import apiece
 from apiece.errors import FitError, PlanError, StoreError
 from apiece.estimators import Likelihood, backtest, fit_aggregate
-from apiece.report import _samples
-from apiece.report._content import gather
-from apiece.report._payload import unpack
-from apiece.report._serve import Follower
+from apiece.reporting import _samples
+from apiece.reporting._content import gather
+from apiece.reporting._payload import unpack
+from apiece.reporting._serve import Follower
 from apiece.store import Streamed
-from apiece.valuation import value_samples
+from apiece.uses import value_samples
 
 from conftest import make_blobs
 

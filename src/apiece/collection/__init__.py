@@ -1,0 +1,26 @@
+"""Collection: from a request to a store that holds all of its contributions."""
+
+from __future__ import annotations
+
+from apiece.collection._collect import collect
+from apiece.collection._compute import compare, compute
+from apiece.collection._design import DESIGNS, Design, log_spaced
+from apiece.collection._groups import GroupPlan, make_group_plan
+from apiece.collection._loop import run_plan
+from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._pools import dismiss_workers
+
+__all__ = [
+    "DESIGNS",
+    "Design",
+    "DrawnPlan",
+    "GroupPlan",
+    "collect",
+    "compare",
+    "compute",
+    "dismiss_workers",
+    "log_spaced",
+    "make_group_plan",
+    "make_plan",
+    "run_plan",
+]

@@ -1,0 +1,185 @@
+"""Collect contributions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from apiece._base.progress import reporter
+from apiece._base.rng import RandomState, seed_from
+from apiece.collection._compute import compare
+from apiece.collection._design import Design
+from apiece.collection._groups import GroupPlan, make_group_plan
+from apiece.collection._loop import run_plan
+from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._request import (
+    default_sizes,
+    describe,
+    group_table,
+    point_table,
+    positions,
+    stored,
+)
+from apiece.data import Dataset, groups_of
+from apiece.engines import Metric, choose_engine, choose_group_engine
+from apiece.errors import ApieceWarning
+from apiece.store import FolderStore, MemoryStore, Run
+
+
+def collect(
+    dataset: Dataset,
+    *,
+    model: Any = "logistic",
+    sizes: Sequence[int] | None = None,
+    samples: int = 100,
+    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    design: str = "uniform",
+    n_sizes: int = 10,
+    engine: str = "auto",
+    points: npt.ArrayLike | None = None,
+    candidates: Any = None,
+    groups: Any = None,
+    group_size: int | None = None,
+    share: int | None = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    backend: str | None = None,
+    to: str | Path | None = None,
+    progress: bool | None = None,
+) -> Run:
+    r"""Sample contributions of every point at many training-set sizes.
+
+    A contribution is $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$: by how much the loss $L$ on the
+    validation set falls when point $z$ joins a random training set $D$ of $k$ points.
+
+    Call it again with the same arguments to resume a run that was interrupted, or with more
+    ``samples`` to extend it; with fewer it goes on as it was planned.
+
+    Parameters
+    ----------
+    dataset
+        The pool that D is drawn from, the validation set, and any candidates.
+    model
+        A name (``logistic``, ``linear``, ``ridge``, ``mlp``, ``svm``, ``knn``, ``tree``,
+        ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
+    sizes
+        ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default up to half of
+        the pool, at most 1,000, and down to a tenth of that.
+    samples
+        Contributions that every valued point gets at least, over all sizes together.
+    metric
+        ``log_loss`` (default for classification), ``softmax_of_proba``, ``brier``, ``zero_one``,
+        ``hinge`` (for models with decision values), ``squared_error`` (default for regression),
+        ``absolute_error``, or a callable ``(y_true, prediction) -> loss``.
+    design
+        ``uniform``, ``grid`` (``n_sizes`` sizes evenly spaced in log k) or ``log-uniform``.
+    n_sizes
+        How many sizes a grid over a range has.
+    engine
+        ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
+        every contribution; ``first-order`` approximates by influence functions, which the run and
+        every result from it then say, with the correlation with exact contributions.
+    points
+        Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
+    candidates
+        Points outside the pool to value too: ``(X, y)``, or a frame or file with the dataset's
+        columns.
+    groups
+        Sets of points that enter together, and are valued as a whole: the group of every point,
+        shape ``(n_points,)``, or a series or mapping from ids, missing for none. By default the
+        groups of the dataset, if it has any; False values points one by one. A group that holds
+        points of the pool joins training sets drawn from the others.
+    group_size
+        How many points of a group enter at once, drawn anew for every training set; None for all.
+    share
+        How many points share one draw of D: None for all, 1 for the paper's design.
+    random_state
+        Seed. None draws one and writes it into the manifest; a resumed run keeps its own.
+    n_jobs
+        Worker processes, -1 for one per core; None for this process alone, or what a surrounding
+        ``joblib.parallel_config`` says. The answer does not depend on it.
+    backend
+        A cluster instead: ``dask://host:port`` (its scheduler), or ``ray``. Nor on this.
+    to
+        Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
+        that fsspec knows); None keeps it in memory.
+    progress
+        True for a bar on standard error, False for silence, None for a bar on a terminal.
+
+    Returns
+    -------
+    Run
+        The stored contributions.
+
+    Raises
+    ------
+    PlanError
+        If the sizes, samples or points do not fit the data.
+    EngineError
+        If the model does not fit the data or metric, or some fits failed; the rest is stored.
+    StoreError
+        If ``to`` holds another run, or cannot be written.
+    """
+    if candidates is not None:
+        dataset = dataset.with_candidates(candidates)
+    valued = positions(points, dataset)
+    found = groups_of(dataset, groups, valued)
+    choose = choose_engine if found is None else choose_group_engine
+    chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
+    wanted = Design.of(
+        default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
+        name=design,
+        samples=samples,
+        n_sizes=n_sizes,
+        share=share,
+    )
+    known = stored(to)
+    if known is not None and known["samples"] > wanted.samples:
+        wanted = replace(wanted, samples=known["samples"])  # a run grows, and never shrinks
+    seed = seed_from(known["seed"] if known and random_state is None else random_state)
+    drawn: dict[str, Any] = {
+        "n_pool": dataset.n_pool,
+        "seed": seed,
+        "strata": dataset.y if dataset.is_classification else None,
+        "class_names": None if dataset.classes is None else dataset.classes.tolist(),
+    }
+    plan: DrawnPlan | GroupPlan
+    if found is None:
+        plan = make_plan(wanted, points=valued, **drawn)
+        table = point_table(dataset, plan)
+    else:
+        plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
+        table = group_table(dataset, plan, found.names)
+    manifest = describe(dataset, chosen, plan)
+    if not chosen.is_exact:
+        oracle, _ = choose_engine(dataset, model=model, metric=metric)
+        manifest["engine"] |= compare(chosen, oracle, plan)
+    store = MemoryStore(manifest, table) if to is None else FolderStore.create(to, manifest, table)
+    with reporter(progress) as hears:
+        low, high = wanted.k_min, wanted.k_max
+        hears.say(f"engine: {chosen.name} ({reason})")
+        hears.say(
+            f"plan: {plan.n_contributions:,} contributions of {len(plan.points):,} "
+            f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
+            f"{low:,} to {high:,} points, seed {seed}"
+        )
+        run_plan(chosen, plan, store, n_jobs=n_jobs, backend=backend, reporter=hears)
+    run = Run(store)
+    _warn_of_weak_fits(run)
+    return run
+
+
+def _warn_of_weak_fits(run: Run) -> None:
+    notes = run.progress().notes
+    if notes.get("unconverged"):
+        warnings.warn(
+            f"{notes['unconverged']:,} of {notes['fits']:,} fits stopped before convergence, which "
+            "adds noise to their contributions. Raise max_iter, or scale the features.",
+            ApieceWarning,
+            stacklevel=3,
+        )

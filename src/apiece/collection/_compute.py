@@ -1,0 +1,104 @@
+"""One unit of work: its tasks through the engine, into a shard."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from apiece._base.typing import AnyArray
+from apiece.engines import Engine
+from apiece.errors import EngineError
+from apiece.records import Outcome, Plan, Task
+from apiece.store import Shard, Unit, make_shard
+
+ATTEMPTS = 3  # before a task is recorded as failed
+HOPELESS = 20  # this many failed tasks without a single good one end a campaign
+_COMPARED = 400  # contributions that an approximate engine is judged by
+_COMPARED_TASKS = 8
+
+
+def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
+    """Run the tasks of one unit and return its shard; a failed task is recorded, not raised."""
+    rows: list[tuple[int, int, AnyArray, AnyArray, float]] = []
+    failed: dict[int, str] = {}
+    certificates = [float("nan")]
+    notes: dict[str, int] = {}
+    for task in tasks:
+        part = task.part(unit.slice_of(np.arange(len(task.points))))
+        try:
+            outcome = _attempt(engine, part)
+        except EngineError as error:
+            failed[task.index] = str(error)
+            if len(failed) >= HOPELESS and not rows:
+                break
+            continue
+        rows.append((task.index, task.cardinality, part.points, outcome.delta, outcome.loss))
+        certificates.append(outcome.certificate)
+        for name, count in outcome.notes.items():
+            notes[name] = notes.get(name, 0) + count
+    return make_shard(
+        unit.index,
+        rows,
+        end_task=unit.tasks.stop,
+        certificate=float(np.fmax.reduce(certificates)),
+        notes=notes,
+        failed=failed,
+    )
+
+
+def _attempt(engine: Engine, task: Task) -> Outcome:
+    """Run one task, again if it fails: memory or a file may have been short for a moment."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(EngineError):
+            return _run(engine, task)
+    return _run(engine, task)
+
+
+def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
+    r"""Measure how well an approximate engine's contributions agree with exact ones.
+
+    Over some tasks of the plan, at sizes across its range: the correlation of $k \,\Delta$, since
+    contributions of all sizes are pooled and those of small sizes are larger.
+
+    Returns
+    -------
+    dict
+        ``correlation`` and ``n_compared``, the number of contributions behind it.
+    """
+    # A task of many points needs few others for the sizes; one D per point takes many tasks.
+    n_tasks = max(_COMPARED_TASKS, -(-_COMPARED // plan.points_per_task))
+    pairs = []
+    for index in np.unique(np.linspace(0, len(plan) - 1, n_tasks).astype(np.int64)):
+        task = plan[int(index)]
+        step = max(1, len(task.points) * _COMPARED_TASKS // _COMPARED)
+        part = replace(task, points=task.points[::step])
+        both = np.stack([_run(engine, part).delta, _run(oracle, part).delta])
+        pairs.append(part.cardinality * both)
+    near, exact = np.concatenate(pairs, axis=1)
+    spread = near.std() * exact.std()
+    covariance = ((near - near.mean()) * (exact - exact.mean())).mean()
+    correlation = covariance / spread if spread > 0 else float(np.array_equal(near, exact))
+    return {"correlation": round(float(correlation), 4), "n_compared": len(exact)}
+
+
+def _run(engine: Engine, task: Task) -> Outcome:
+    """Run one task; whatever goes wrong becomes an error that names it."""
+    where = f"task {task.index} (k={task.cardinality})"
+    keeps = "Every other task is kept"
+    try:
+        outcome = engine.run(task)
+    except EngineError:
+        raise
+    except Exception as error:  # whatever a user's model or metric raises
+        raise EngineError(
+            f"{engine.model.name} failed on {where}: {type(error).__name__}: {error}. "
+            f"{keeps}; mend the model, the metric or the sizes and collect again."
+        ) from error
+    if not (np.isfinite(outcome.loss) and np.isfinite(outcome.delta).all()):
+        raise EngineError(
+            f"{engine.metric.name} is not a finite number on {where}: expected one for each point. "
+            f"{keeps}; scale the features, or pass another model or metric."
+        )
+    return outcome

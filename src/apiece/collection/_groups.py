@@ -1,0 +1,240 @@
+r"""Plans for groups: what a set of points contributes when it enters as a whole.
+
+A group $G$ of several rows is valued as a point is, by
+
+$$\Delta(G, D) = L(f_D) - L(f_{D \cup G}).$$
+
+Whole groups have training sets of their own, drawn from the pool without the group's rows: a large
+group would hardly ever stay out of a training set that is drawn for all. Where ``group_size`` rows
+of each group enter, drawn anew for every training set, or where all groups are candidates, one $D$
+serves every group: some of each group's rows are outside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from apiece._base.rng import stream
+from apiece._base.typing import IntArray
+from apiece.collection._balance import check_sizes
+from apiece.collection._design import Design
+from apiece.collection._plan import DrawnPlan
+from apiece.errors import CardinalityError, PlanError
+from apiece.records import Task
+
+_PATIENCE = 20  # training sets, of which at least half must leave each group enough rows
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPlan:
+    """The tasks of a run that values groups.
+
+    Parameters
+    ----------
+    design
+        Sizes and samples.
+    seed
+        The run's seed.
+    strata
+        Class code of every pool point (all zero for regression), shape ``(n_pool,)``.
+    rows
+        Positions of each group's rows, in pool and candidates.
+    group_size
+        How many of them join at once; None for all.
+    round_sizes
+        The size of each round of a grid, shape ``(n_rounds,)``; zeros where tasks draw their own.
+    n_contributions
+        Contributions of all tasks together.
+    """
+
+    design: Design
+    seed: int
+    strata: IntArray
+    rows: tuple[IntArray, ...]
+    group_size: int | None
+    round_sizes: IntArray
+    n_contributions: int = 0
+
+    def __len__(self) -> int:
+        return len(self.round_sizes) * (len(self.rows) if self.has_own_draws else 1)
+
+    def __getitem__(self, index: int) -> Task:
+        """Draw the task of that index, the same each time."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"task {index} is not among the {len(self)} tasks of the plan")
+        if self.has_own_draws:
+            round_index, group = divmod(index, len(self.rows))
+            return self._draw_without(index, group, int(self.round_sizes[round_index]))
+        return self._draw_for_all(index, int(self.round_sizes[index]))
+
+    @property
+    def points(self) -> IntArray:
+        """Positions of the groups, all of which are valued."""
+        return np.arange(len(self.rows))
+
+    @property
+    def points_per_task(self) -> int:
+        """The most groups that one task values."""
+        return 1 if self.has_own_draws else len(self.rows)
+
+    @property
+    def n_joining(self) -> IntArray:
+        """How many rows of each group join at once, shape ``(n_groups,)``."""
+        return np.array([self.group_size or len(rows) for rows in self.rows])
+
+    @cached_property
+    def has_own_draws(self) -> bool:
+        """Whether training sets are drawn for each group, without its rows."""
+        n_pool = len(self.strata)
+        return self.group_size is None and any(rows[0] < n_pool for rows in self.rows)
+
+    @cached_property
+    def _for_all(self) -> DrawnPlan:
+        return self._drawn_from(np.arange(len(self.strata)))
+
+    def _drawn_from(self, pool: IntArray) -> DrawnPlan:
+        outside = np.array([len(pool)])  # a point that is never inside D
+        return DrawnPlan(self.design, self.seed, self.strata[pool], outside, self.round_sizes)
+
+    def _draw_without(self, index: int, group: int, size: int) -> Task:
+        pool = np.setdiff1d(np.arange(len(self.strata)), self.rows[group])
+        drawn = self._drawn_from(pool).draw(index, size)
+        points, rows = np.array([group]), (self.rows[group],)
+        return replace(drawn, subset=pool[drawn.subset], points=points, rows=rows)
+
+    def _draw_for_all(self, index: int, size: int) -> Task:
+        drawn = self._for_all.draw(index, size)
+        rng = stream(self.seed, index, 1)
+        outside = [rows[~np.isin(rows, drawn.subset)] for rows in self.rows]
+        joining = {
+            group: np.sort(rng.choice(rows, n, replace=False)) if n < len(rows) else rows
+            for group, (rows, n) in enumerate(zip(outside, self.n_joining, strict=True))
+            if len(rows) >= n
+        }
+        points = np.array(list(joining), dtype=np.int64)
+        return replace(drawn, points=points, rows=tuple(joining.values()))
+
+
+def make_group_plan(
+    design: Design,
+    *,
+    n_pool: int,
+    names: Sequence[str],
+    rows: tuple[IntArray, ...],
+    group_size: int | None,
+    seed: int,
+    strata: IntArray | None = None,
+    class_names: Sequence[object] | None = None,
+) -> GroupPlan:
+    """Plan enough tasks that every group gets at least ``design.samples`` contributions.
+
+    Parameters
+    ----------
+    design
+        Sizes and samples; ``share`` is for points.
+    n_pool
+        How many points D is drawn from.
+    names, rows
+        The groups' names, and the positions of their rows; from ``n_pool`` upwards these are
+        candidates.
+    group_size
+        How many rows of a group join at once, drawn anew each time; None for all of them.
+    seed, strata, class_names
+        As in `make_plan`.
+
+    Raises
+    ------
+    CardinalityError
+        If a size of the design cannot be drawn from the pool without a group.
+    PlanError
+        If a group has too few rows.
+    """
+    if design.share is not None:
+        raise PlanError(
+            f"share={design.share} is given for groups: expected none, since whole groups have "
+            "their own training sets. Leave share out."
+        )
+    codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
+    empty = GroupPlan(design, seed, codes, rows, group_size, np.empty(0, dtype=np.int64))
+    sizes, labels = np.bincount(codes), class_names if strata is not None else None
+    check_sizes(design.k_min, design.k_max, sizes, sizes, labels)
+    if group_size is not None:
+        _check_group_size(group_size, names, rows)
+    if empty.has_own_draws:
+        for name, own in zip(names, rows, strict=True):
+            _check_rest(str(name), np.bincount(codes[own[own < n_pool]]), sizes, design, labels)
+    round_sizes, n_contributions = _rounds(empty, names)
+    return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
+
+
+def _check_group_size(size: object, names: Sequence[str], rows: tuple[IntArray, ...]) -> None:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise PlanError(
+            f"group_size={size!r} is no number of rows: expected a whole number of at least 1, or "
+            "None for whole groups. Pass for example group_size=20 (--group-size 20)."
+        )
+    few = [(len(own), str(name)) for name, own in zip(names, rows, strict=True) if len(own) < size]
+    if few:
+        n, name = min(few)
+        raise PlanError(
+            f"group_size={size} is more than the {n} rows of group {name!r}: expected at most as "
+            f"many as the smallest group has. Lower it, or leave the {len(few)} smaller group(s) "
+            "without a name."
+        )
+
+
+def _check_rest(
+    name: str,
+    own: IntArray,
+    sizes: IntArray,
+    design: Design,
+    labels: Sequence[object] | None,
+) -> None:
+    """Raise a clear error unless training sets can be drawn without the rows of a group."""
+    rest = sizes.copy()
+    rest[: len(own)] -= own
+    remedy = "Let some of its rows enter at a time: pass group_size= (--group-size)"
+    if rest.min() < 1 and labels is not None:
+        raise CardinalityError(
+            f"without group {name!r} the pool has no point of class {labels[int(rest.argmin())]!r}:"
+            f" expected every class in the training sets that the group joins. {remedy}."
+        )
+    if design.k_max > rest.sum():
+        raise CardinalityError(
+            f"k_max={design.k_max} does not fit the {rest.sum():,} points that the pool has "
+            f"without the {own.sum():,} rows of group {name!r}: expected at most as many. "
+            f"{remedy}, or lower k_max."
+        )
+
+
+def _rounds(plan: GroupPlan, names: Sequence[str]) -> tuple[IntArray, int]:
+    """Return the size of every round needed, and the contributions they yield together."""
+    design, n_groups = plan.design, len(plan.rows)
+    turns = design.sizes if design.name == "grid" else (0,)
+    target = -(-design.samples // len(turns))
+    if plan.has_own_draws:
+        return np.tile(np.array(turns, dtype=np.int64), target), len(turns) * target * n_groups
+    have = np.zeros((len(turns), n_groups), dtype=np.int64)
+    drawn = np.zeros(len(turns), dtype=np.int64)
+    rounds: list[int] = []
+    for level in range(1, target + 1):  # level by level, so that more samples only append rounds
+        for turn, size in enumerate(turns):
+            while have[turn].min() < level:
+                have[turn, plan._draw_for_all(len(rounds), size).points] += 1
+                drawn[turn] += 1
+                rounds.append(size)
+                if drawn[turn] >= _PATIENCE and 2 * have[turn].min() < drawn[turn]:
+                    raise _too_few(plan, names, int(have[turn].argmin()))
+    return np.array(rounds, dtype=np.int64), int(have.sum())
+
+
+def _too_few(plan: GroupPlan, names: Sequence[str], group: int) -> PlanError:
+    return PlanError(
+        f"group {str(names[group])!r} has {len(plan.rows[group])} rows, and training sets of up to "
+        f"{plan.design.k_max} points mostly leave fewer than {plan.n_joining[group]} of them "
+        "outside: expected enough to join. Lower group_size= (--group-size) or the sizes."
+    )

@@ -1,0 +1,208 @@
+"""Plans: every task of a run, drawn on demand from the seed and the task's index.
+
+Tasks come in rounds; in each round every block of points gets one task. Rounds are added until
+every valued point has the contributions that were asked for, also the points that often fall
+inside D. A plan for more samples begins with the tasks of the plan for fewer, so a run can be
+extended. Whether a round is added depends on who is in D alone, never on a contribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from apiece._base.rng import stream
+from apiece._base.typing import IntArray
+from apiece.collection._balance import allocate, check_sizes
+from apiece.collection._design import Design
+from apiece.errors import PlanError
+from apiece.records import Task
+
+_PARTITION_STREAM = (0, 0)  # tasks use keys of length one
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPlan:
+    """The tasks of a run.
+
+    Parameters
+    ----------
+    design
+        Sizes, samples and sharing.
+    seed
+        The run's seed.
+    strata
+        Class code of every pool point (all zero for regression), shape ``(n_pool,)``.
+    points
+        Positions to value, rising; from ``n_pool`` upwards they are candidates.
+    round_sizes
+        The size of each round of a grid, shape ``(n_rounds,)``; zeros where tasks draw their own.
+    n_contributions
+        Contributions of all tasks together.
+    """
+
+    design: Design
+    seed: int
+    strata: IntArray
+    points: IntArray
+    round_sizes: IntArray
+    n_contributions: int = 0
+
+    def __len__(self) -> int:
+        return len(self.round_sizes) * len(self.blocks)
+
+    def __getitem__(self, index: int) -> Task:
+        """Draw the task of that index, the same each time."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"task {index} is not among the {len(self)} tasks of the plan")
+        round_index, block_index = divmod(index, len(self.blocks))
+        block = self.blocks[block_index]
+        return self._draw(index, block, int(self.round_sizes[round_index]))
+
+    @property
+    def points_per_task(self) -> int:
+        """The most points that one task values."""
+        return len(self.blocks[0])
+
+    @cached_property
+    def blocks(self) -> list[IntArray]:
+        """The points that share their draws, largest block first."""
+        share = self.design.share or len(self.points)
+        n_blocks = -(-len(self.points) // share)
+        if n_blocks == 1:
+            return [self.points]
+        shuffled = stream(self.seed, *_PARTITION_STREAM).permutation(self.points)
+        return [np.sort(block) for block in np.array_split(shuffled, n_blocks)]
+
+    @cached_property
+    def members(self) -> list[IntArray]:
+        """Positions of each class in the pool."""
+        return [np.flatnonzero(self.strata == code) for code in range(self.strata.max() + 1)]
+
+    @cached_property
+    def most(self) -> IntArray:
+        """The most points of each class that D may hold."""
+        class_sizes = np.bincount(self.strata)
+        valued = self.points[self.points < len(self.strata)]
+        return np.asarray(class_sizes - np.isin(np.arange(len(class_sizes)), self.strata[valued]))
+
+    @cached_property
+    def _counts_at(self) -> dict[int, IntArray]:
+        return {}
+
+    def class_counts(self, k: int) -> IntArray:
+        """How many points of each class a D of size ``k`` holds, shape ``(n_classes,)``."""
+        if k not in self._counts_at:
+            self._counts_at[k] = allocate(k, np.bincount(self.strata), self.most)
+        return self._counts_at[k]
+
+    def draw(self, index: int, size: int) -> Task:
+        """Draw a task of any index for all points; a ``size`` of 0 is drawn, too."""
+        return self._draw(index, self.points, size)
+
+    def _draw(self, index: int, block: IntArray, size: int) -> Task:
+        rng = stream(self.seed, index)
+        k = size or self.design.draw_size(rng)
+        alone = int(block[0]) if len(block) == 1 else -1
+        subset = np.concatenate(
+            [
+                _draw_without(rng, members, count, alone)
+                for members, count in zip(self.members, self.class_counts(k), strict=True)
+            ]
+        )
+        rng.shuffle(subset)
+        outside = block if alone >= 0 else block[~np.isin(block, subset)]
+        return Task(index, subset, outside, int(rng.integers(2**31)))
+
+
+def _draw_without(rng: np.random.Generator, members: IntArray, count: int, alone: int) -> IntArray:
+    """Draw ``count`` members without replacement, never the point ``alone``.
+
+    A point that has its draws to itself is left out of them beforehand: the same distribution as
+    drawing until it happens to be out, at no cost.
+    """
+    place = int(np.searchsorted(members, alone))
+    is_member = place < len(members) and members[place] == alone
+    chosen = rng.choice(len(members) - is_member, size=count, replace=False, shuffle=False)
+    if is_member:
+        chosen += chosen >= place
+    return members[chosen]
+
+
+def make_plan(
+    design: Design,
+    *,
+    n_pool: int,
+    points: IntArray,
+    seed: int,
+    strata: IntArray | None = None,
+    class_names: Sequence[object] | None = None,
+) -> DrawnPlan:
+    """Plan enough tasks that every point gets at least ``design.samples`` contributions.
+
+    For a grid of $S$ sizes that is at least ``ceil(samples / S)`` at each size.
+
+    Parameters
+    ----------
+    design
+        Sizes, samples and sharing.
+    n_pool
+        How many points D is drawn from.
+    points
+        Positions to value, distinct; from ``n_pool`` upwards they are candidates.
+    seed
+        The run's seed.
+    strata
+        Class code of every pool point for balanced draws, or None.
+    class_names
+        The classes' labels, for messages.
+
+    Raises
+    ------
+    CardinalityError
+        If a size of the design cannot be drawn from the pool.
+    PlanError
+        If there is nothing to value.
+    """
+    points = np.unique(points)
+    if len(points) == 0:
+        raise PlanError(
+            "no points are to be valued: expected at least one. Pass points=, or candidates=."
+        )
+    codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
+    empty = DrawnPlan(design, seed, codes, points, np.empty(0, dtype=np.int64))
+    check_sizes(
+        design.k_min,
+        design.k_max,
+        np.bincount(codes),
+        empty.most,
+        class_names if strata is not None else None,
+    )
+    round_sizes, n_contributions = _rounds(empty)
+    return DrawnPlan(design, seed, codes, points, round_sizes, n_contributions)
+
+
+def _rounds(plan: DrawnPlan) -> tuple[IntArray, int]:
+    """Return the size of every round needed, and the contributions they yield together."""
+    design, blocks = plan.design, plan.blocks
+    turns = design.sizes if design.name == "grid" else (0,)
+    target = -(-design.samples // len(turns))
+    if len(blocks[0]) == 1 or plan.points[0] >= len(plan.strata):  # nobody is ever inside D
+        sizes = np.tile(np.array(turns, dtype=np.int64), target)
+        return sizes, len(sizes) * len(plan.points)
+
+    place = np.full(int(plan.points[-1]) + 1, -1)
+    place[plan.points] = np.arange(len(plan.points))
+    have = np.zeros((len(turns), len(plan.points)), dtype=np.int64)
+    rounds: list[int] = []
+    for level in range(1, target + 1):  # level by level, so that more samples only append rounds
+        for turn, size in enumerate(turns):
+            while have[turn].min() < level:
+                for number, block in enumerate(blocks):
+                    task = plan._draw(len(rounds) * len(blocks) + number, block, size)
+                    have[turn, place[task.points]] += 1
+                rounds.append(size)
+    return np.array(rounds, dtype=np.int64), int(have.sum())

@@ -1,0 +1,139 @@
+"""What a run is asked for: its points, its default sizes, and the manifest that describes it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._base.typing import AnyArray, IntArray
+from apiece.collection._groups import GroupPlan
+from apiece.collection._plan import DrawnPlan
+from apiece.data import Dataset, Groups
+from apiece.engines import Engine
+from apiece.errors import PlanError
+from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run, place_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def default_sizes(dataset: Dataset, groups: Groups | None = None) -> tuple[int, int]:
+    """Return the sizes used when none are given: up to half of the pool, at most 1,000.
+
+    Where whole groups are valued, it is half of the pool without the largest of them.
+    """
+    inside = [0] if groups is None else [(rows < dataset.n_pool).sum() for rows in groups.rows]
+    k_max = min(1000, (dataset.n_pool - int(max(inside))) // 2)
+    k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
+    return min(k_min, k_max), k_max
+
+
+def stored(where: str | Path | None) -> Manifest | None:
+    """Return the manifest of the run at ``where``, or None if there is no run yet."""
+    if where is None or not place_of(where).has("manifest.json"):
+        return None
+    return open_run(where).manifest
+
+
+def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
+    """Return the positions to value: the chosen pool points, then every candidate."""
+    n_pool = dataset.n_pool
+    outside = np.arange(n_pool, dataset.n_points)
+    if points is None:
+        return np.arange(dataset.n_points)
+    given = np.asarray(list(points) if isinstance(points, range) else points)
+    if given.size == 0:
+        return outside
+    if given.dtype == bool and given.shape == (n_pool,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise PlanError(
+            f"points is an array of {given.dtype} with shape {given.shape}: expected positions in "
+            "the pool, or a boolean for every point of it. Turn ids into positions with "
+            "dataset.positions(ids)."
+        )
+    bad = given[(given < 0) | (given >= n_pool)]
+    if len(bad):
+        raise PlanError(
+            f"points holds {int(bad[0])}: expected positions from 0 to {n_pool - 1}, one for each "
+            "point of the pool. Turn ids into positions with dataset.positions(ids)."
+        )
+    return np.concatenate([np.unique(given), outside])
+
+
+def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan) -> Manifest:
+    """Return the manifest of a run: everything that decides its contributions."""
+    libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": dataset.describe(),
+        "points": {
+            "n_valued": len(plan.points),
+            "digest": _digest(plan),
+        },
+        "model": engine.model.describe(),
+        "metric": engine.metric.name,
+        "engine": {"name": engine.name, "is_exact": engine.is_exact},
+        "design": plan.design.describe(),
+        "samples": plan.design.samples,
+        "seed": plan.seed,
+        "n_contributions": plan.n_contributions,
+        "layout": Layout.of(plan, engine.rows_per_shard).describe(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in libraries},
+        },
+    }
+
+
+def _digest(plan: DrawnPlan | GroupPlan) -> str:
+    """Name what is valued: the positions of the points, or of the rows of each group."""
+    words = plan.points.astype("<i8").tobytes()
+    if isinstance(plan, GroupPlan):
+        parts = [plan.n_joining, *plan.rows]
+        words = b";".join(part.astype("<i8").tobytes() for part in parts)
+    return hashlib.blake2b(words, digest_size=8).hexdigest()
+
+
+def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
+    """Return the points by position: ``id``, ``label``, ``role``, ``valued``."""
+    import pandas as pd
+
+    positions = np.arange(dataset.n_points)
+    return pd.DataFrame(
+        {
+            "id": dataset.ids,
+            "label": dataset.labels(),
+            "role": np.where(positions < dataset.n_pool, "pool", "candidate"),
+            "valued": np.isin(positions, plan.points),
+        }
+    )
+
+
+def group_table(dataset: Dataset, plan: GroupPlan, names: AnyArray) -> pd.DataFrame:
+    """Return the groups as points: their names, the rows that join, and what they are like.
+
+    ``label`` is the most frequent label of a group, or its mean target.
+    """
+    import pandas as pd
+
+    labels = [pd.Series(dataset.labels()[rows]) for rows in plan.rows]
+    return pd.DataFrame(
+        {
+            "id": names,
+            "label": [
+                part.mode().iloc[0] if dataset.is_classification else part.mean() for part in labels
+            ],
+            "role": "group",
+            "valued": True,
+            "rows": plan.n_joining,
+        }
+    )

@@ -1,0 +1,81 @@
+"""A job for all worker processes of this machine: its arrays in one file that each of them maps.
+
+What is large is written once, whatever the number of workers, and is in memory once; a worker reads
+from it what a unit of work touches. Only the rest, some kilobytes, travels with every unit.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from apiece.collection._work import Job
+
+_LARGE = 1 << 16  # bytes from which on an array goes to the file
+_ALIGNED = 64
+
+
+class Shared(NamedTuple):
+    """Where a job is: the file of its arrays, their places in it, and all the rest."""
+
+    file: str
+    places: tuple[tuple[int, int], ...]
+    rest: bytes
+
+
+@contextmanager
+def shared(job: Job) -> Iterator[Shared]:
+    """Put a job where workers find it, for as long as the block lasts.
+
+    The file is in the folder for temporary ones (``TMPDIR``), readable by this user alone.
+    """
+    try:
+        from cloudpickle import dumps
+    except ImportError:  # joblib has brought its own until 1.5
+        from joblib.externals.cloudpickle import dumps
+
+    arrays: list[memoryview] = []
+
+    def keep_apart(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes >= _LARGE:
+            arrays.append(raw)
+        return raw.nbytes < _LARGE
+
+    rest = dumps(job, protocol=5, buffer_callback=keep_apart)
+    with TemporaryDirectory(prefix="apiece-", ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "arrays"
+        places = []
+        with open(file, "wb") as out:
+            out.write(bytes(_ALIGNED))
+            for array in arrays:
+                out.seek(-out.tell() % _ALIGNED, 1)
+                places.append((out.tell(), out.tell() + array.nbytes))
+                out.write(array)
+        yield Shared(str(file), tuple(places), rest)
+
+
+@lru_cache(maxsize=1)
+def opened(told: Shared) -> Job:
+    """Return the job in a worker; its arrays are those of the file, and cannot be written."""
+    with open(told.file, "rb") as file:
+        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    job: Job = pickle.loads(told.rest, buffers=[whole[start:end] for start, end in told.places])
+    _folders.append(Path(told.file).parent)
+    return job
+
+
+_folders: list[Path] = []
+
+
+def sweep() -> None:
+    """Remove what a killed collector left, from a worker that outlives it for a moment."""
+    for folder in _folders:
+        shutil.rmtree(folder, ignore_errors=True)

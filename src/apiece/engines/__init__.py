@@ -1,0 +1,35 @@
+"""Engines: from a dataset and a task to the contribution of every point."""
+
+from apiece.engines._choose import ENGINES, Engine, choose_engine
+from apiece.engines._first_order import FirstOrderEngine
+from apiece.engines._groups import GroupEngine, choose_group_engine
+from apiece.engines._knn import KNNEngine
+from apiece.engines._linear import LinearEngine
+from apiece.engines._logistic import LogisticEngine
+from apiece.engines._metrics import METRICS, Metric, resolve_metric
+from apiece.engines._mlp import MLPEngine
+from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model
+from apiece.engines._refit import RefitEngine
+from apiece.engines._svm import SVMEngine
+
+__all__ = [
+    "ENGINES",
+    "METRICS",
+    "MODELS",
+    "CoupledFolds",
+    "Engine",
+    "FirstOrderEngine",
+    "GroupEngine",
+    "KNNEngine",
+    "LinearEngine",
+    "LogisticEngine",
+    "MLPEngine",
+    "Metric",
+    "Model",
+    "RefitEngine",
+    "SVMEngine",
+    "choose_engine",
+    "choose_group_engine",
+    "resolve_metric",
+    "resolve_model",
+]

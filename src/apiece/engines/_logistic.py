@@ -1,0 +1,213 @@
+r"""Logistic regression, exactly: every joining point solved from the fit on D.
+
+The optimum with point $z$ is the minimiser of scikit-learn's own objective on $D \cup z$. It is
+found from that on $D$ (`_logistic_joining.py` for two classes, `_softmax_joining.py` for more) in a
+few products of matrices over all points of a block, instead of a fit from scratch for each of them.
+A point that does not converge is refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.engines._base import BaseEngine
+from apiece.engines._logistic_fit import fit_base
+from apiece.engines._logistic_joining import Joining
+from apiece.engines._metrics import Metric
+from apiece.engines._models import Model
+from apiece.engines._refit import RefitEngine
+from apiece.engines._score import MarginScore
+from apiece.engines._softmax_fit import fit_base as fit_softmax
+from apiece.engines._softmax_joining import Joining as SoftmaxJoining
+from apiece.engines._softmax_score import SMOOTH, SoftmaxScore
+from apiece.engines._taylor import sigmoid
+from apiece.records import Outcome, Task
+
+_ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+_TOGETHER = 192  # points solved together with many classes: products with the inverse read it once
+_SMALL = 600  # parameters of many classes up to which double precision costs nothing
+_MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
+_MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
+
+
+def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+    """Return None if the engine computes what refitting would, or the reason why not."""
+    if dataset.kind != "classification":
+        return "it is for classification"
+    if dataset.n_features > _MOST_FEATURES:
+        return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
+    n_parameters = (dataset.n_features + 1) * (dataset.n_classes - 1)
+    if dataset.n_classes > 2 and n_parameters > _MOST_PARAMETERS:
+        return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
+    return unsupported_setting(model)
+
+
+def unsupported_setting(model: Model) -> str | None:
+    """Return what keeps a model from being L2-penalised logistic regression, or None."""
+    from sklearn.linear_model import LogisticRegression
+
+    estimator = model.estimator
+    if type(estimator) is not LogisticRegression:
+        return f"{type(estimator).__name__} is not LogisticRegression"
+    settings: dict[str, Any] = estimator.get_params()
+    if settings.get("penalty", "l2") not in ("l2", "deprecated"):
+        return f"penalty is {settings['penalty']!r}"
+    if settings.get("l1_ratio") not in (None, 0, 0.0):
+        return f"l1_ratio is {settings['l1_ratio']}"
+    if settings["class_weight"] is not None:
+        return "class_weight is set"
+    if settings["solver"] == "liblinear":
+        return "liblinear penalises the intercept"
+    if settings.get("multi_class", "auto") not in ("auto", "multinomial", "deprecated"):
+        return f"multi_class is {settings['multi_class']!r}"
+    if not 0 < settings["C"] < np.inf:
+        return f"C is {settings['C']}"
+    return None
+
+
+def converged(model: Model) -> Model:
+    """Return the same model with a solver that goes all the way, for points to be refitted.
+
+    Its probabilities of two classes both come from the margin, where scikit-learn takes one as the
+    rest to 1 and loses its digits.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    class Converged(LogisticRegression):  # type: ignore[misc]
+        def predict_proba(self, X: FloatArray) -> FloatArray:
+            margins = self.decision_function(X)
+            if margins.ndim == 2:
+                return np.asarray(super().predict_proba(X))
+            return np.stack([sigmoid(-margins), sigmoid(margins)], axis=1)
+
+    settings = model.estimator.get_params()
+    settings |= {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1_000}
+    return replace(model, estimator=Converged(**settings))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """The fit on D, and what it makes of a block of joining points.
+
+    Parameters
+    ----------
+    loss
+        On the validation set.
+    decrement
+        Newton decrement at the last step.
+    block
+        How many points to solve together.
+    solve
+        From their rows of the design and class codes to contributions, the relative error that is
+        left, and which have converged.
+    """
+
+    loss: float
+    decrement: float
+    block: int
+    solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
+
+
+class LogisticEngine(BaseEngine):
+    """Contributions under logistic regression with an L2 penalty, for any number of classes."""
+
+    name: ClassVar[str] = "logistic"
+
+    @np.errstate(all="ignore")
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        Every row is checked, and refitted where it is not finite; flags of floating-point numbers
+        say less: products of small matrices may raise them for memory that is no part of these.
+        """
+        fitted = self._fit(task)
+        if fitted is None:
+            outcome = self._refit(task)
+            return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+        delta = np.empty(len(task.points))
+        worst, lost = fitted.decrement, list[int]()
+        for start in range(0, len(delta), fitted.block):
+            block = slice(start, start + fitted.block)
+            points = task.points[block]
+            delta[block], left, is_good = fitted.solve(
+                self._design(self.dataset.features(points)), self.dataset.targets(points)
+            )
+            worst = max(worst, float(left[is_good].max(initial=0.0)))
+            lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
+        if lost:
+            delta[lost] = self._refit(replace(task, points=task.points[lost])).delta
+        return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
+
+    def _fit(self, task: Task) -> _Fitted | None:
+        """Fit D; None where a refit has to do it."""
+        y = self.dataset.y[task.subset]
+        if len(np.unique(y)) < self.dataset.n_classes:
+            return None  # scikit-learn fits a model of the classes that are there, or none
+        X = self._design(self.dataset.X[task.subset])
+        return self._fit_two(X, y) if self.dataset.n_classes == 2 else self._fit_many(X, y)
+
+    def _fit_two(self, X: FloatArray, y: IntArray) -> _Fitted | None:
+        base = fit_base(X, y.astype(np.float64), self._penalty, self._C)
+        if base is None:
+            return None
+        score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
+        joining = Joining(base)
+
+        def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+            change, left, is_good = joining.solve(x, y.astype(np.float64))
+            return score.delta(change), left, is_good
+
+        return _Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(y)), solve)
+
+    def _fit_many(self, X: FloatArray, y: IntArray) -> _Fitted | None:
+        data, settings = self.dataset, (self.dataset.n_classes, self._penalty, self._C)
+        is_double = X.shape[1] * (data.n_classes - 1) < _SMALL or self.metric.name not in SMOOTH
+        base = fit_softmax(X, y, *settings, dtype=np.float64 if is_double else np.float32)
+        if base is None:
+            return None
+        score = SoftmaxScore(self.metric, self._validation[0], data.y_val, base)
+        if not score.is_smooth and base.inverse.dtype == np.float32:
+            base = fit_softmax(X, y, *settings, dtype=np.float64)  # some losses are clipped
+            if base is None:
+                return None
+            score = SoftmaxScore(self.metric, self._validation[0], data.y_val, base)
+        joining = SoftmaxJoining(base)
+
+        def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+            delta, left, is_good = np.empty(len(y)), np.empty(len(y)), np.empty(len(y), dtype=bool)
+            for some in np.array_split(joining.by_ease(x, y), -(-len(y) // _TOGETHER)):
+                change, left[some], is_good[some] = joining.solve(x[some], y[some])
+                delta[some] = score.delta(change)
+            return delta, left, is_good
+
+        return _Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
+
+    @property
+    def _C(self) -> float:
+        return float(self.model.estimator.C)
+
+    @cached_property
+    def _penalty(self) -> FloatArray:
+        n = self.dataset.n_features
+        return np.append(np.ones(n), 0.0) if self.model.estimator.fit_intercept else np.ones(n)
+
+    @cached_property
+    def _validation(self) -> tuple[FloatArray, AnyArray]:
+        V = self._design(self.dataset.X_val)
+        return V, V.astype(np.float32)
+
+    def _design(self, X: FloatArray) -> FloatArray:
+        """Append the column of ones, if there is an intercept."""
+        if not self.model.estimator.fit_intercept:
+            return np.ascontiguousarray(X)
+        return np.column_stack([X, np.ones(len(X))])
+
+    def _refit(self, task: Task) -> Outcome:
+        return RefitEngine(self.dataset, converged(self.model), self.metric).run(task)

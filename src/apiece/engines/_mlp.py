@@ -1,0 +1,161 @@
+r"""The MLP engine: networks that differ by one training point, trained side by side.
+
+$f_D$ and every $f_{D \cup z}$ start from the same weights, take the same number of full-batch Adam
+steps and share the features of $D$; `apiece.engines._mlp_training` says how that saves time.
+
+There is no optimum to converge to: training has a fixed length, and contributions equal those of a
+refit because every step does. So the certificate is nan.
+
+ReLUs have kinks, and where a point lies on one, rounding decides which way a training goes. Among
+the millions of such decisions of a training hardly one is that close in double precision:
+contributions match a refit to ten digits. In single precision a few are, in almost every network,
+and single contributions then stray by up to their mean size; so all is in double precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, FloatArray
+from apiece.data import Dataset
+from apiece.engines._base import BaseEngine
+from apiece.engines._metrics import Metric
+from apiece.engines._mlp_training import Recipe, initial_network, train
+from apiece.engines._models import Model
+from apiece.engines._refit import RefitEngine
+from apiece.records import Outcome, Task
+
+_WIDEST = 16  # networks in a block: enough for the speed of large products, few enough for caches
+_BLOCK_BYTES = 2**26
+
+
+class MLPEngine(BaseEngine):
+    """Trains all networks of a block together."""
+
+    name: ClassVar[str] = "mlp"
+    rows_per_shard: ClassVar[int] = 256
+
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        A training that diverges is left to `RefitEngine`, as is a ``D`` without some class, since
+        scikit-learn's network then has other outputs; ``notes["refits"]`` counts the points.
+
+        Raises
+        ------
+        EngineError
+            If a network of `RefitEngine` fails too; the task and point are named.
+        """
+        data = self.dataset
+        X, y = data.X[task.subset], data.y[task.subset]
+        if data.is_classification and len(np.unique(y)) < data.n_classes:
+            return self._refit(task)
+        recipe = Recipe.of(self.model.seeded(task.seed))
+        # D less its last point, plus that point: the same arithmetic as for D + z
+        (loss,) = self._losses(recipe, X[:-1], y[:-1], X[-1:], y[-1:])
+        if not np.isfinite(loss):
+            return self._refit(task)
+        delta = np.empty(len(task.points))
+        width = _block_width(len(X), data.n_features, recipe.width)
+        for first in range(0, len(delta), width):
+            points = task.points[first : first + width]
+            delta[first : first + width] = loss - self._losses(
+                recipe, X, y, data.features(points), data.targets(points)
+            )
+        is_lost = ~np.isfinite(delta)
+        if is_lost.any():
+            delta[is_lost] = self._refit(replace(task, points=task.points[is_lost])).delta
+        notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
+        return Outcome(float(loss), delta, notes=notes)
+
+    def _losses(
+        self,
+        recipe: Recipe,
+        X: FloatArray,
+        y: AnyArray,
+        own_X: FloatArray,
+        own_y: AnyArray,
+    ) -> FloatArray:
+        """Train a network for each own point and return their losses; nan where that failed."""
+        data = self.dataset
+        n_outputs = data.n_classes if data.n_classes > 2 else 1
+        start = initial_network(recipe, data.n_features, n_outputs)
+        nets = train(start, X, y, own_X, own_y, n_classes=data.n_classes, recipe=recipe)
+        is_finite = nets.are_finite()
+        losses = np.full(len(own_X), np.nan)
+        with np.errstate(all="ignore"):
+            for i, output in enumerate(nets.outputs(data.X_val, recipe.activation)):
+                if not is_finite[i]:
+                    continue
+                try:
+                    losses[i] = self.metric.loss(data.y_val, self._prediction(output))
+                except Exception:  # the refit that follows tells what a user's metric raised
+                    continue
+        return losses
+
+    def _prediction(self, output: FloatArray) -> AnyArray:
+        """Turn outputs, shape ``(n_outputs, n)``, into what the metric needs, as scikit-learn."""
+        if self.metric.needs == "value":
+            return np.asarray(output[0])
+        if len(output) == 1:
+            from scipy.special import expit
+
+            p = expit(output[0])
+            proba = np.vstack([1 - p, p]).T  # as scikit-learn rounds it
+        else:
+            e = np.exp(output - output.max(axis=0))
+            proba = (e / e.sum(axis=0)).T
+        return proba if self.metric.needs == "proba" else np.argmax(proba, axis=1)
+
+    def _refit(self, task: Task) -> Outcome:
+        outcome = RefitEngine(self.dataset, self.model, self.metric).run(task)
+        return replace(outcome, notes={"fits": len(task.points) + 1, "refits": len(task.points)})
+
+
+def _block_width(k: int, n_features: int, width: int) -> int:
+    """How many networks to train together; the same for every task of a cardinality."""
+    n_bytes = 8 * width * (3 * (k + 1) + 5 * (n_features + 1))
+    return max(1, min(_WIDEST, _BLOCK_BYTES // n_bytes))
+
+
+def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+    """Return None if the engine trains this model, else what stands against it.
+
+    It trains ``MLPClassifier`` and ``MLPRegressor`` with one hidden layer, by Adam, on full
+    batches, for a number of steps that is known beforehand.
+
+    Parameters
+    ----------
+    dataset
+        The points; a batch must hold any training set drawn from them.
+    model
+        What is trained.
+    metric
+        The loss; any will do.
+    """
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    estimator = model.estimator
+    if type(estimator) is not (MLPClassifier if dataset.is_classification else MLPRegressor):
+        return "it is not scikit-learn's MLPClassifier or MLPRegressor"
+    try:
+        estimator._validate_params()
+    except (TypeError, ValueError):
+        return "scikit-learn refuses its settings"
+    settings = estimator.get_params()
+    batch_size = 200 if settings["batch_size"] == "auto" else settings["batch_size"]
+    most = min(dataset.n_pool + 1, dataset.n_points)  # the whole pool and a candidate
+    obstacles = {
+        f"solver is {settings['solver']}": settings["solver"] != "adam",
+        "it does not have one hidden layer": np.size(settings["hidden_layer_sizes"]) != 1,
+        f"loss is {settings.get('loss')}": settings.get("loss", "squared_error") != "squared_error",
+        "early_stopping is on": settings["early_stopping"],
+        "n_iter_no_change is less than max_iter, so training may stop early": (
+            settings["n_iter_no_change"] < settings["max_iter"]
+        ),
+        f"batches of {batch_size} may not hold all of a training set": batch_size < most,
+    }
+    return next((words for words, stands in obstacles.items() if stands), None)

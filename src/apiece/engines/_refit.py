@@ -1,0 +1,89 @@
+r"""The refit engine: train twice, compare. Slow, general, and the oracle for every other engine.
+
+For a task with training set $D$ it trains $f_D$ once, then $f_{D \cup z}$ for every valued point
+$z$, with the same seed, and returns $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, FloatArray
+from apiece.engines._base import BaseEngine
+from apiece.errors import EngineError
+from apiece.records import Outcome, Task
+
+
+class RefitEngine(BaseEngine):
+    """Trains any scikit-learn estimator with and without each point."""
+
+    name: ClassVar[str] = "refit"
+    rows_per_shard: ClassVar[int] = 512
+
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        Raises
+        ------
+        EngineError
+            If a fit raises, or a loss is not a finite number; the task and point are named.
+        """
+        data, k = self.dataset, task.cardinality
+        X = np.empty((k + 1, data.n_features))
+        y = np.empty(k + 1, dtype=data.y.dtype)
+        X[:k], y[:k] = data.X[task.subset], data.y[task.subset]
+        model = self.model.seeded(task.seed)
+
+        loss, unconverged = self._loss(model, X[:k], y[:k], task, None)
+        delta = np.empty(len(task.points))
+        features, targets = data.features(task.points), data.targets(task.points)
+        for i, point in enumerate(task.points):
+            X[k], y[k] = features[i], targets[i]
+            with_point, n_unconverged = self._loss(model, X, y, task, data.ids[point])
+            delta[i] = loss - with_point
+            unconverged += n_unconverged
+        return Outcome(loss, delta, notes={"fits": len(delta) + 1, "unconverged": unconverged})
+
+    def _loss(
+        self, model: Any, X: FloatArray, y: AnyArray, task: Task, point: object
+    ) -> tuple[float, int]:
+        """Train a fresh copy and return its loss, and whether it stopped short of convergence."""
+        from sklearn.base import clone
+        from sklearn.exceptions import ConvergenceWarning
+
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                loss = self.metric.loss(self.dataset.y_val, self._predict(clone(model).fit(X, y)))
+        except Exception as error:  # whatever a user's model raises is reported with its task
+            raise EngineError(
+                f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
+                f"{error}. Every other task is kept; mend the model or the sizes and collect again."
+            ) from error
+        if not np.isfinite(loss):
+            raise EngineError(
+                f"{self.metric.name} is {loss} on {_where(task, point)}: expected a finite number. "
+                "Every other task is kept; scale the features, or pass another model or metric."
+            )
+        is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+        return float(loss), int(is_short and self.model.name != "mlp")  # whose length is fixed
+
+    def _predict(self, model: Any) -> AnyArray:
+        if self.metric.needs not in ("proba", "decision"):
+            return np.asarray(model.predict(self.dataset.X_val))
+        n, n_classes = len(self.dataset.y_val), self.dataset.n_classes
+        is_proba = self.metric.needs == "proba"
+        method = "predict_proba" if is_proba else "decision_function"
+        expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
+        found = np.asarray(getattr(model, method)(self.dataset.X_val), dtype=np.float64)
+        if found.shape != expected:
+            raise ValueError(f"{method} returned shape {found.shape}, expected {expected}")
+        return found
+
+
+def _where(task: Task, point: object) -> str:
+    added = "" if point is None else f" with point {point!r} added"
+    return f"task {task.index} (k={task.cardinality}){added}"

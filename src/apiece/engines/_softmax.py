@@ -1,0 +1,135 @@
+r"""The softmax of changing margins, without losing digits.
+
+With $K$ classes, margins are taken against the last class, $m_c = \log \pi_c / \pi_K$, so that
+arrays have shape ``(..., K - 1, n)``: no direction is left in which the model does not change, and
+the last class has margin zero. When margins change by $\eta$, with means
+$\bar\eta = \sum_c \pi_c \eta_c$ under the probabilities before,
+
+$$\varphi(\eta) = e^\eta - 1 - \eta, \qquad s = \bar\eta + \bar\varphi, \qquad
+  \pi_c(m + \eta) - \pi_c = \pi_c(\eta_c - \bar\eta) + r_c, \qquad
+  r_c = \pi_c\,\frac{\varphi_c - \bar\varphi - s\,(\eta_c - \bar\eta)}{1 + s} .$$
+
+The remainder $r$ is of second order, and every term of it is computed to relative precision, so
+that single precision leaves as many digits of a small change as of a large one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+
+RADIUS = 20.0  # up to which `curve` is good to 2e-6 of its value, and far better below
+_CORE = 0.25  # up to which its series needs no doubling
+
+
+def probabilities(margins: FloatArray) -> FloatArray:
+    """Probabilities of all classes but the last, shape ``(..., K - 1, n)`` as the margins."""
+    top = np.maximum(margins.max(axis=-2, keepdims=True), 0.0)
+    e = np.exp(margins - top)
+    e /= e.sum(axis=-2, keepdims=True) + np.exp(-top)
+    return np.asarray(e)
+
+
+def all_probabilities(margins: FloatArray) -> FloatArray:
+    """Probabilities of all classes, shape ``(..., K, n)``, each to relative precision."""
+    with_last = np.concatenate([margins, np.zeros_like(margins[..., :1, :])], axis=-2)
+    with_last -= with_last.max(axis=-2, keepdims=True)
+    np.exp(with_last, out=with_last)
+    with_last /= with_last.sum(axis=-2, keepdims=True)
+    return np.asarray(with_last)
+
+
+def spread(v: AnyArray, axis: int = -2, *, inverse: bool = False) -> AnyArray:
+    r"""Multiply by $B = J^{-1/2}$, or by its inverse, along the classes.
+
+    $J = I - \mathbf{1}\mathbf{1}^\top / K$ is the penalty of parameters against the last class; in
+    coordinates $\phi$ with $\theta = B\phi$ it is the identity, and no class is special.
+    """
+    n_classes = v.shape[axis] + 1
+    root = np.sqrt(n_classes)
+    beta = ((1 / root if inverse else root) - 1) / (n_classes - 1)
+    return np.asarray(v + np.asarray(beta, dtype=v.dtype) * v.sum(axis=axis, keepdims=True))
+
+
+def bend(pi: AnyArray, v: AnyArray) -> AnyArray:
+    r"""Apply $\mathrm{diag}(\pi) - \pi\pi^\top$ along the classes of ``v``, ``(..., K - 1, n)``."""
+    product = pi * v
+    product -= pi * product.sum(axis=-2, keepdims=True)
+    return product
+
+
+def curve(x: AnyArray, reach: float = RADIUS) -> AnyArray:
+    r"""Return $\varphi(x) = e^x - 1 - x$ to relative precision, for ``|x| <= reach <= RADIUS``.
+
+    A short series at $x/2^n$, doubled n times by
+    $\varphi(2a) = 2\varphi(a) + (a + \varphi(a))^2$, whose terms have one sign.
+    """
+    n_doublings = max(0, int(np.ceil(np.log2(max(reach, _CORE) / _CORE))))
+    a = x * np.asarray(0.5**n_doublings, dtype=x.dtype)
+    f = a * np.asarray(1 / 720, dtype=x.dtype)
+    for coefficient in (1 / 120, 1 / 24, 1 / 6):
+        f += np.asarray(coefficient, dtype=x.dtype)
+        f *= a
+    f += np.asarray(0.5, dtype=x.dtype)
+    f *= a
+    f *= a
+    square = np.empty_like(f)
+    for _ in range(n_doublings):
+        np.add(a, f, out=square)
+        square *= square
+        f += f
+        f += square
+        a += a
+    return np.asarray(f)
+
+
+def against(top: IntArray, eta: AnyArray) -> AnyArray:
+    """Changes of the margins of all classes against those of class ``top`` of each column.
+
+    Against the class that holds most of the probability, means are as small as the probability
+    that is left, and differences from them lose no digits.
+
+    Parameters
+    ----------
+    top
+        Class codes, shape ``(n,)``.
+    eta
+        Changes against the last class, shape ``(n_models, K - 1, n)``.
+
+    Returns
+    -------
+    AnyArray
+        Shape ``(n_models, K, n)``.
+    """
+    full = np.empty((len(eta), eta.shape[1] + 1, eta.shape[2]), dtype=eta.dtype)
+    full[:, :-1], full[:, -1] = eta, 0.0
+    full -= full[:, top, np.arange(len(top))][:, None, :]
+    return full
+
+
+def remainder(pi: AnyArray, eta: AnyArray, reach: float = RADIUS) -> AnyArray:
+    r"""Return $r$, what the probabilities change by beyond first order; shape of ``eta``.
+
+    Double precision takes the exponential, single precision the series (see `curve`).
+
+    Parameters
+    ----------
+    pi
+        Probabilities of all classes, shape ``(K, n)``.
+    eta
+        Changes of all margins as `against` gives them, shape ``(n_models, K, n)``.
+    reach
+        Bound of them.
+    """
+    r = np.expm1(eta) - eta if eta.dtype == np.float64 else curve(eta, reach)
+    mean, bent = (np.einsum("nck,ck->nk", v, pi)[:, None, :] for v in (eta, r))
+    s = mean + bent
+    r -= bent
+    first = eta - mean
+    first *= s
+    r -= first
+    r *= pi
+    s += 1
+    r /= s
+    return np.asarray(r)

@@ -1,0 +1,336 @@
+r"""How joining points move the optimum of multinomial logistic regression.
+
+With the inverse Hessian on $D$ (`_softmax_fit.py`), $G_z = H^{-1}(B \otimes x_z)$ and
+$M_z = (B \otimes x_z)^\top G_z$ of order $K - 1$, the change $\delta$ of the parameters solves
+
+$$\delta = G_z\,t - c, \qquad c = C\,H^{-1} X^\top r(X\delta), \qquad
+  t = C\,\bigl(e_{y_z} - \pi(m_z + M_z t - x_z^\top c)\bigr),$$
+
+where $r$, the remainder of the softmax on $D$, is of second order. $G_z$ costs no more than one
+product with $H^{-1}$, since $B \otimes x_z$ has rank $K - 1$. The small equation for $t$ is solved
+as it stands; the large one is iterated with Anderson's mixing, in single precision: $r$ is small,
+so that rounding it loses nothing. Points that move margins too far for that take Newton's method
+with conjugate gradients, preconditioned by the same inverse, in double precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.engines._logistic_joining import along
+from apiece.engines._softmax import (
+    RADIUS,
+    against,
+    all_probabilities,
+    bend,
+    probabilities,
+    remainder,
+    spread,
+)
+from apiece.engines._softmax_fit import BaseFit, conjugate_gradients, dot, times
+
+_FAST_STEPS = 40
+_DEPTH = 3  # of Anderson's mixing
+_NEWTON_STEPS = 60
+_NEAR = 1e-3  # relative length of a step of Newton's method that needs no line search
+# Length of the last step relative to that of the change, in the norm of H, by precision; what is
+# left is less, and losses that have a series feel its product with another small number.
+_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
+_BENT = 0.03  # a first step of this length or more, relative, asks for a smaller tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What joining points do to a model, one row for each point.
+
+    Parameters
+    ----------
+    parameters
+        Change of the parameters, shape ``(n, K - 1, p)``.
+    pull
+        ``t``, with which a point pulls at its margins, shape ``(n, K - 1)``.
+    x
+        The points, shape ``(n, p)``.
+    outside
+        Unit vectors of what they add to the span of D, shape ``(n, d)`` or ``(n, 0)``.
+    response
+        ``C r``, what the points of D answer beyond first order, shape ``(n, K - 1, k)``.
+    """
+
+    parameters: AnyArray
+    pull: FloatArray
+    x: FloatArray
+    outside: FloatArray
+    response: AnyArray
+
+
+class Joining:
+    """Solves for the change of parameters when points join D, one row for each point.
+
+    Parameters
+    ----------
+    base
+        The fit on D.
+    """
+
+    def __init__(self, base: BaseFit) -> None:
+        self.base = base
+        dtype = base.inverse.dtype
+        by_feature = spread(base.inverse, axis=0).transpose(1, 0, 2, 3)
+        self._inverse = by_feature.reshape(len(by_feature), -1)
+        self._rows = base.rows.astype(dtype)
+        pi = all_probabilities(base.margins)
+        self._pi, self._top = pi.astype(dtype), pi.argmax(axis=0)
+        self._C = dtype.type(base.C)
+        self._tolerance = _TOLERANCE[dtype]
+
+    def solve(self, X: FloatArray, y: IntArray) -> tuple[Change, FloatArray, BoolArray]:
+        """Return what points do that join D one at a time.
+
+        Parameters
+        ----------
+        X, y
+            The points as rows of the design, and their class codes, shape ``(n,)``.
+
+        Returns
+        -------
+        tuple
+            The change; the relative length of the step that is left, shape ``(n,)``; and which
+            rows have converged, shape ``(n,)``.
+        """
+        x, outside = self.base.place(X)
+        margin = spread(x @ self.base.theta.T, axis=1)
+        truth = (y[:, None] == np.arange(margin.shape[1])).astype(np.float64)
+        parameters, pull, response, left = self._fast(x, margin, truth)
+        hard = np.flatnonzero(~(left <= self._tolerance))
+        if len(hard):
+            start = parameters[hard].astype(np.float64)
+            found, left[hard] = self._newton(start, x[hard], margin[hard], truth[hard])
+            tau = spread(np.einsum("ncp,np->nc", found, x[hard]), axis=1)
+            pull[hard] = self.base.C * (truth[hard] - _softmax(margin[hard] + tau))
+            eta = spread(times(found, self.base.rows.T))
+            moved = probabilities(self.base.margins + eta) - self.base.pi
+            response[hard] = self.base.C * (moved - bend(self.base.pi, eta))
+            parameters[hard] = found
+        is_good = np.isfinite(parameters).all(axis=(1, 2)) & (left <= self._tolerance)
+        return Change(parameters, pull, x, outside, response), left, is_good
+
+    def by_ease(self, X: FloatArray, y: IntArray) -> IntArray:
+        """Order points by the probability of their class: those that move the model little first.
+
+        Points solved together should take as many steps: each step reads the whole inverse, be it
+        for one of them.
+        """
+        x, _ = self.base.place(X)
+        pi = all_probabilities(spread(self.base.theta @ x.T))
+        return np.argsort(-pi[y, np.arange(len(y))], kind="stable")
+
+    def _fast(
+        self, x: FloatArray, margin: FloatArray, truth: FloatArray
+    ) -> tuple[AnyArray, FloatArray, AnyArray, FloatArray]:
+        """Iterate the optimality condition; rows that fail have ``left`` = inf."""
+        base, rows, n = self.base, self._rows, len(x)
+        short, (m, p) = x.astype(rows.dtype), base.theta.shape
+        G = (short @ self._inverse).reshape(n, m, m * p)
+        M = (G.reshape(n, m * m, p) @ short[:, :, None]).reshape(n, m, m)
+        M = spread(M.astype(np.float64), axis=2)
+        t_all = _proximal(margin, M, truth, base.C, np.zeros_like(margin), steps=60)
+        d_all = _weigh(G, np.arange(n), t_all).reshape(n, m, p)
+        r_all = np.zeros((n, *base.pi.shape), dtype=rows.dtype)
+        left, active = np.full(n, np.inf), np.arange(n)
+        mixing = _Mixing(_outer(t_all, short))
+        now: list[AnyArray] = [d_all.copy(), t_all, np.ones(n), M, short, margin, truth]
+        for count in range(_FAST_STEPS):
+            eta = against(self._top, spread(times(now[0], rows.T)))
+            reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
+            is_near = reach < RADIUS
+            if not is_near.all():
+                active, eta, now = active[is_near], eta[is_near], [v[is_near] for v in now]
+                mixing.keep(is_near)
+            if not len(active):
+                break
+            d, t, bent, M, short, margin, truth = now
+            r = self._C * remainder(self._pi, eta, float(reach[is_near].max()))[:, :-1]
+            pushed = times(spread(r), rows)
+            c = base.precondition(pushed)
+            shift = spread(c @ short[:, :, None])[:, :, 0]
+            t = _proximal(margin - shift, M, truth, base.C, t, steps=2)
+            new = _weigh(G, active, t).reshape(c.shape)
+            new -= c
+            image = _outer(t, short) - pushed
+            d, relative = mixing.next(d, new, image)
+            if count == 0:
+                bent = np.clip(relative / _BENT, 1.0, 20.0)
+            is_done = relative * bent <= self._tolerance
+            done = active[is_done]
+            t_all[done], r_all[done], left[done] = t[is_done], r[is_done], relative[is_done]
+            close = relative < 0.1
+            d_all[active[close]] = new[close]  # where to go on from, should it not converge
+            stay, now = ~is_done & (relative < 3.0), [d, t, bent, M, short, margin, truth]
+            if not stay.any():
+                break
+            if not stay.all():
+                active, now = active[stay], [v[stay] for v in now]
+                mixing.keep(stay)
+        return d_all, t_all, r_all, left
+
+    def _newton(
+        self, d: FloatArray, x: FloatArray, margin: FloatArray, truth: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Newton's method with conjugate gradients and a line search, in double precision."""
+        base, C = self.base, self.base.C
+        found, left, active = d.copy(), np.full(len(d), np.inf), np.arange(len(d))
+        for _ in range(_NEWTON_STEPS):
+            eta = spread(times(d, base.rows.T))
+            tau = spread(np.einsum("ncp,np->nc", d, x), axis=1)
+            pi, own = probabilities(base.margins + eta), _softmax(margin + tau)
+            gradient = times(d, base.penalty) + C * times(spread(pi - base.pi), base.rows)
+            gradient += _outer(C * (own - truth), x)
+
+            def product(v: FloatArray, now: tuple[FloatArray, ...] = (pi, own, x)) -> FloatArray:
+                pi_, own_, x_ = now
+                image = base.product(v, pi_)
+                moved = spread(np.einsum("ncp,np->nc", v, x_)[:, :, None])
+                image += _outer(C * bend(own_[:, :, None], moved)[:, :, 0], x_)
+                return image
+
+            first = base.precondition(gradient)
+            size = np.maximum(dot(d, base.product(d, base.pi)), 1e-300)
+            relative = np.sqrt(np.maximum(dot(gradient, first), 0.0) / size)
+            is_done = ~(relative > 0.1 * self._tolerance)
+            found[active], left[active] = d, np.where(np.isfinite(relative), relative, np.inf)
+            if is_done.all():
+                break
+            enough = 0.03 * self._tolerance / np.maximum(relative, 1e-300)
+            forcing = np.minimum(0.1, np.maximum(relative, enough))
+            step = conjugate_gradients(product, base.precondition, -gradient, forcing, steps=200)
+            slope = dot(gradient, step)
+            d_eta = spread(times(step, base.rows.T))
+            d_tau = spread(np.einsum("ncp,np->nc", step, x), axis=1)
+            inner, square = (dot(times(v, base.penalty), step) for v in (d, step))
+
+            def along_step(
+                s: FloatArray,
+                now: tuple[FloatArray, ...] = (
+                    eta,
+                    d_eta,
+                    margin + tau,
+                    d_tau,
+                    truth,
+                    inner,
+                    square,
+                ),
+            ) -> FloatArray:
+                eta_, d_eta_, mz, d_tau_, truth_, inner_, square_ = now
+                moved = probabilities(base.margins + eta_ + s[:, None, None] * d_eta_) - base.pi
+                error = _softmax(mz + s[:, None] * d_tau_) - truth_
+                return np.asarray(
+                    inner_ + s * square_ + C * (dot(moved, d_eta_) + dot(error, d_tau_))
+                )
+
+            s = along(along_step, slope) if relative.max() > _NEAR else np.ones(len(d))
+            d = d + np.where(is_done, 0.0, s)[:, None, None] * step
+            stay = ~is_done
+            active = active[stay]
+            d, x, margin, truth = (v[stay] for v in (d, x, margin, truth))
+        return found, left
+
+
+class _Mixing:
+    """Anderson's mixing of the last iterates, for every row by itself, in the norm of the Hessian.
+
+    An iterate comes with its image under the Hessian, which the iteration knows before it.
+
+    Parameters
+    ----------
+    image
+        Of the start.
+    """
+
+    def __init__(self, image: AnyArray) -> None:
+        self._image = image
+        self._past: list[tuple[AnyArray, ...]] = []
+
+    def keep(self, rows: BoolArray) -> None:
+        """Forget the rows that have left."""
+        if not rows.all():
+            self._image = self._image[rows]
+            self._past = [tuple(part[rows] for part in old) for old in self._past]
+
+    def next(self, start: AnyArray, new: AnyArray, image: AnyArray) -> tuple[AnyArray, FloatArray]:
+        """Return where to go on after ``start`` led to ``new``, and the step's relative length."""
+        f, f_image = new - start, image - self._image
+        square = np.maximum(dot(f, f_image), 0.0)
+        relative = np.sqrt(square / np.maximum(dot(new, image), 1e-300))
+        now = (new, image, f, f_image)
+        steps = [
+            tuple(part - old for part, old in zip(now, past, strict=True)) for past in self._past
+        ]
+        self._image = image
+        if steps:
+            matrix = np.stack([[dot(a[2], b[3]) for b in steps] for a in steps]).transpose(2, 0, 1)
+            matrix = (matrix + matrix.transpose(0, 2, 1)) / 2
+            ridge = 1e-4 * np.trace(matrix, axis1=1, axis2=2)[:, None, None] + 1e-300
+            b = np.stack([dot(step[2], f_image) for step in steps], axis=1)
+            weights = np.linalg.solve(matrix + ridge * np.eye(len(steps)), b[:, :, None])
+            weights = weights.astype(new.dtype)
+            new, self._image = new.copy(), image.copy()
+            for j, step in enumerate(steps):
+                new -= weights[:, j, :, None] * step[0]
+                self._image -= weights[:, j, :, None] * step[1]
+        self._past = [*self._past[1 - _DEPTH :], now]
+        return new, relative
+
+
+def _outer(t: FloatArray, x: AnyArray) -> AnyArray:
+    """Pulls at the margins of points, as gradients of the parameters, shape ``(n, K - 1, p)``."""
+    return np.asarray(spread(t.astype(x.dtype), axis=1)[:, :, None] * x[:, None, :])
+
+
+def _softmax(m: FloatArray) -> FloatArray:
+    return probabilities(m[:, :, None])[:, :, 0]
+
+
+def _weigh(G: AnyArray, rows: IntArray, t: FloatArray) -> AnyArray:
+    """``G t`` for some rows of ``G``, which is too large to be copied; shape ``(n, (K - 1) p)``."""
+    weighed = np.empty((len(rows), G.shape[2]), dtype=G.dtype)
+    for row, weights, out in zip(rows, t.astype(G.dtype), weighed, strict=True):
+        np.dot(weights, G[row], out=out)
+    return weighed
+
+
+def _proximal(
+    margin: FloatArray, M: FloatArray, truth: FloatArray, C: float, t: FloatArray, *, steps: int
+) -> FloatArray:
+    r"""Solve $t = C (y - \pi(\text{margin} + M t))$ for every row, by Newton's method.
+
+    Steps that end beyond the minimum of the convex function whose gradient is
+    $M(t + C(\pi - y))$ are halved. Returns shape ``(n, K - 1)``.
+    """
+    eye = np.eye(M.shape[1])
+
+    def residual(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = _softmax(margin + (M @ t[:, :, None])[:, :, 0])
+        return t + C * (p - truth), p
+
+    h, p = residual(t)
+    for _ in range(steps):
+        S = p[:, :, None] * (eye - p[:, None, :])
+        step = -np.linalg.solve(eye + C * (S @ M), h[:, :, None])
+        image = (M @ step)[:, :, 0]
+        slope = (image * h).sum(axis=1)
+        s, d = np.ones(len(t)), step[:, :, 0]
+        for _ in range(40):
+            new = t + s[:, None] * d
+            h, p = residual(new)
+            is_far = (image * h).sum(axis=1) > 0.5 * np.abs(slope)
+            if not is_far.any():
+                break
+            s[is_far] *= 0.5
+        t = new
+        if (np.abs(d).max(axis=1) <= 1e-9 * np.abs(t).max(axis=1)).all():
+            break
+    return t

@@ -1,0 +1,162 @@
+r"""From changes of a softmax classifier to changes of its loss on the validation set.
+
+Let $g$ be the gradient of the loss at the optimum on $D$, and $h = H^{-1} g$ (in double precision).
+With the notation of `_softmax_joining.py`, a point lowers the loss by
+
+$$\Delta = -g \cdot \delta - q(V\delta), \qquad
+  g \cdot \delta = (x_z^\top h) \cdot t - (Xh) \cdot C r,$$
+
+where $q$ is what the loss changes by beyond first order. The first part needs no product with the
+validation rows at all and is exact to double precision; $q$ is small, so that single precision
+suffices for it. An error of $\delta$ enters $\Delta$ only multiplied by another small number.
+Other metrics, and changes that leave the radius of the series, take losses in double precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.engines._metrics import Metric
+from apiece.engines._score import LARGEST_LOG_LOSS
+from apiece.engines._softmax import against, all_probabilities, bend, curve, remainder, spread
+from apiece.engines._softmax_fit import BaseFit, times
+from apiece.engines._softmax_joining import Change
+
+_ENTRIES = 150_000  # of the margins on the validation set that are held at once
+_RADIUS = 2.0  # of changes of margins: beyond, the terms of the series cancel each other
+
+SMOOTH = ("log_loss", "brier", "softmax_of_proba")
+
+
+class SoftmaxScore:
+    """Scores changes of a softmax classifier.
+
+    Parameters
+    ----------
+    metric
+        The loss.
+    V
+        Validation rows of the design, shape ``(n, p)``.
+    y
+        Class codes, shape ``(n,)``.
+    base
+        The fit on D.
+
+    Attributes
+    ----------
+    loss
+        Before any change.
+    is_smooth
+        Whether contributions come from the series.
+    """
+
+    def __init__(self, metric: Metric, V: FloatArray, y: IntArray, base: BaseFit) -> None:
+        self._metric, self._y = metric, y
+        placed, _ = base.place(V)
+        if base.basis is not None:
+            placed[:, -1] = 0.0  # the direction of a joining point is another one
+        self._V, self._features = placed, V[:, : 0 if base.basis is None else len(base.basis)]
+        self._margins = spread(base.theta @ placed.T)
+        pi = all_probabilities(self._margins)
+        self.loss = float(self._losses(self._margins[None])[0])
+        truth = (y == np.arange(len(pi))[:, None]).astype(np.float64)
+        likelihood = (pi * truth).sum(axis=0).min()
+        is_clipped = metric.name == "log_loss" and likelihood < np.exp(1 - LARGEST_LOG_LOSS)
+        self.is_smooth = metric.name in SMOOTH and not is_clipped
+        if not self.is_smooth:
+            return
+        self._short, self._pi = placed.astype(np.float32), pi.astype(np.float32)
+        self._top = pi.argmax(axis=0)
+        slope = _slope(metric.name, pi, truth)
+        self._slope = slope.astype(np.float32)
+        self._inner = (pi if metric.name == "log_loss" else _softmax_of(pi)).astype(np.float32)
+        gradient = (pi - truth)[:-1] if metric.name == "log_loss" else bend(pi, slope)[:-1]
+        self._gradient = gradient / len(y)
+        self._h = spread(base.solve(spread(self._gradient) @ placed))
+        self._outside = self._gradient @ self._features
+        self._rows_h = (self._h @ base.rows.T).astype(base.inverse.dtype)
+
+    def delta(self, change: Change) -> FloatArray:
+        """Contributions, by how much the loss falls, shape ``(n_points,)``."""
+        step = max(4, _ENTRIES // self._margins.size)
+        n = len(change.pull)
+        return np.concatenate(
+            [self._block(change, slice(i, i + step)) for i in range(0, n, step)] or [np.empty(0)]
+        )
+
+    def _block(self, change: Change, block: slice) -> FloatArray:
+        if not self.is_smooth:
+            return self._exact(change, block)[0]
+        first = self._first(change, block)
+        eta = against(self._top, self._eta(change, block, self._short))
+        reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
+        far = np.flatnonzero(~(reach < _RADIUS))
+        eta[far] = reach[far] = 0.0
+        fall = -first - self._beyond(eta, float(reach.max(initial=0.0)))
+        if len(far):
+            exact, moved = self._exact(change, block.start + far)
+            fall[far] = exact + np.einsum("nck,ck->n", moved, self._gradient) - first[far]
+        return np.asarray(fall)
+
+    def _first(self, change: Change, block: slice) -> FloatArray:
+        """Change of the loss to first order, from what moves the parameters, shape ``(n,)``."""
+        pull = change.pull[block]
+        first = ((change.x[block] @ self._h.T) * pull).sum(axis=1)
+        first -= np.einsum("nck,ck->n", change.response[block], self._rows_h, optimize=True)
+        if self._features.shape[1]:
+            own = change.x[block, -1:] * (pull + pull.sum(axis=1, keepdims=True))
+            first += ((change.outside[block] @ self._outside.T) * own).sum(axis=1)
+        return np.asarray(first)
+
+    def _eta(self, change: Change, block: slice | IntArray, V: AnyArray) -> AnyArray:
+        """Changes of the margins, shape ``(n, K - 1, n_validation)``."""
+        parameters = change.parameters[block].astype(V.dtype, copy=False)
+        eta = times(parameters, V.T)
+        if self._features.shape[1]:
+            own = (change.outside[block] @ self._features.T).astype(V.dtype)
+            eta += parameters[:, :, -1:] * own[:, None, :]
+        return spread(eta)
+
+    def _beyond(self, eta: AnyArray, reach: float) -> FloatArray:
+        """Mean change of the loss beyond first order, ``eta`` against the likeliest class."""
+        pi, n = self._pi, len(self._y)
+        if self._metric.name == "log_loss":
+            bent = np.einsum("nck,ck->nk", curve(eta, reach), pi)
+            s = np.einsum("nck,ck->nk", eta, pi).astype(np.float64) + bent
+            return np.asarray((bent + np.log1p(s) - s).sum(axis=1) / n)
+        r = remainder(pi, eta, reach)
+        moved = r + bend(pi, eta)
+        first = np.einsum("nck,ck->n", r, self._slope, optimize=True).astype(np.float64)
+        if self._metric.name == "brier":
+            return np.asarray((first + np.einsum("nck,nck->n", moved, moved)) / n)
+        bent = np.einsum("nck,ck->nk", curve(moved, 1.0), self._inner)
+        s = np.einsum("nck,ck->nk", moved, self._inner).astype(np.float64) + bent
+        return np.asarray((first + (bent + np.log1p(s) - s).sum(axis=1)) / n)
+
+    def _exact(self, change: Change, block: slice | IntArray) -> tuple[FloatArray, FloatArray]:
+        """Contributions from losses, and the changes of the margins they came from."""
+        eta = self._eta(change, block, self._V)
+        return self.loss - self._losses(self._margins + eta), eta
+
+    def _losses(self, margins: FloatArray) -> FloatArray:
+        """Loss of models with the given margins, shape ``(n_models,)``."""
+        y, metric = self._y, self._metric
+        if metric.needs == "proba":
+            predicted = all_probabilities(margins)
+        else:
+            predicted = np.concatenate([margins, np.zeros_like(margins[:, :1])], axis=1)
+            predicted -= predicted.mean(axis=1, keepdims=True)  # the penalty's choice
+        if metric.needs == "label":
+            return np.array([metric.loss(y, one) for one in predicted.argmax(axis=1)])
+        return np.array([metric.loss(y, np.ascontiguousarray(one.T)) for one in predicted])
+
+
+def _softmax_of(pi: FloatArray) -> FloatArray:
+    e = np.exp(pi)
+    return np.asarray(e / e.sum(axis=0))
+
+
+def _slope(name: str, pi: FloatArray, truth: FloatArray) -> FloatArray:
+    """Derivative of a loss by the probabilities, shape ``(K, n)``."""
+    return 2.0 * (pi - truth) if name == "brier" else _softmax_of(pi) - truth

@@ -1,0 +1,132 @@
+r"""The SVM engine: exact contributions to a support vector machine with the RBF kernel.
+
+The model is ``SVC(kernel="rbf")``, alone or calibrated by Platt's sigmoid on folds that adding a
+point does not reshuffle (`CoupledFolds`). Each machine of it is trained once, on D, and updated for
+all $z$ of a block at once (`_svm_machine.py`): few training points change between lying at a bound
+of the dual and lying inside, so the optimum with $z$ follows from small systems of equations.
+
+libsvm keeps kernels in single precision, so that its decision values carry errors of about 1e-7
+times their weights at any ``tol``; those here are of the optimum itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Final
+
+import numpy as np
+
+from apiece._base.typing import FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.engines._base import BaseEngine
+from apiece.engines._metrics import Metric
+from apiece.engines._models import CoupledFolds, Model
+from apiece.engines._refit import RefitEngine
+from apiece.engines._score import margin_loss
+from apiece.engines._svm_model import FittedSVM
+from apiece.records import Outcome, Task
+
+_BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
+_MOST_POINTS: Final = 512  # of one block
+_TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
+_MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
+
+
+def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+    """Return None if the engine computes what refitting the model would, else why not."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    estimator = model.estimator
+    is_calibrated = type(estimator) is CalibratedClassifierCV
+    svc = estimator.estimator if is_calibrated else estimator
+    if type(svc) is not SVC:
+        return f"{model.name} is not an SVC, alone or calibrated"
+    if dataset.n_classes != 2:
+        return f"it is for two classes, not {dataset.n_classes}"
+    if is_calibrated and estimator.ensemble is not False:
+        return "calibration is on an ensemble; it is for ensemble=False"
+    if is_calibrated and estimator.method != "sigmoid":
+        return f"calibration has method={estimator.method!r}; it is for 'sigmoid'"
+    if is_calibrated and type(estimator.cv) is not CoupledFolds:
+        return "calibration is on folds that an added point reshuffles; it is for CoupledFolds"
+    if metric.needs not in (("proba", "label") if is_calibrated else ("label", "decision")):
+        return f"metric {metric.name!r} needs what {model.name} does not predict"
+    if not isinstance(svc.kernel, str) or svc.kernel != "rbf":
+        return f"kernel is {svc.kernel!r}; it is for 'rbf'"
+    if svc.class_weight is not None:
+        return "class_weight is set"
+    if svc.probability not in (False, "deprecated"):
+        return "probability=True calibrates on random folds"
+    if svc.max_iter != -1:
+        return "max_iter may stop before the optimum"
+    if not 0 < svc.C < np.inf:
+        return f"C is {svc.C}"
+    if svc.gamma not in ("scale", "auto") and not 0 < svc.gamma < np.inf:
+        return f"gamma is {svc.gamma}"
+    return None
+
+
+class SVMEngine(BaseEngine):
+    """Updates a support vector machine for each added point, instead of training it again."""
+
+    name: ClassVar[str] = "svm"
+    rows_per_shard: ClassVar[int] = 2048
+
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        Raises
+        ------
+        EngineError
+            As the refit engine does: if ``D`` is too small for the model, or the metric fails.
+        """
+        data, points = self.dataset, task.points
+        fitted = self._fit(task)
+        own = None if fitted is None else fitted.own()
+        loss = np.nan if own is None else float(self._losses(own.margins)[0])
+        if fitted is None or own is None or not np.isfinite(loss + own.error[0]):
+            outcome = self._refit(task, points)
+            return replace(outcome, notes={"refits": len(points)})
+
+        delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
+        size = min(_MOST_POINTS, _BLOCK_ENTRIES // max(task.cardinality, data.n_validation) + 16)
+        for start in range(0, len(points), size):
+            block = slice(start, start + size)
+            found = fitted.add(data.features(points[block]), data.targets(points[block]))
+            delta[block], error[block] = loss - self._losses(found.margins), found.error
+            n_refits += int((found.is_anew & np.isfinite(found.error)).sum())
+        lost = np.flatnonzero(~np.isfinite(delta + error))
+        if len(lost):
+            delta[lost], error[lost] = self._refit(task, points[lost]).delta, 0.0
+        worst = max(own.error[0], error.max(initial=0.0))
+        return Outcome(loss, delta, float(worst), {"refits": n_refits + len(lost)})
+
+    def _fit(self, task: Task) -> FittedSVM | None:
+        """Train on D; None where scikit-learn should say what is wrong with it."""
+        estimator = self.model.estimator
+        folds = getattr(estimator, "cv", None)
+        svc = estimator if folds is None else estimator.estimator
+        X, y = self.dataset.X[task.subset], self.dataset.y[task.subset]
+        if np.ptp(X, axis=0).max() == 0:
+            return None
+        try:
+            return FittedSVM(X, y, self.dataset.X_val, C=svc.C, gamma=svc.gamma, folds=folds)
+        except ValueError:
+            return None
+
+    def _losses(self, margins: FloatArray) -> FloatArray:
+        """Loss of each model, shape ``(n,)``."""
+        if self.metric.needs == "label" and not self.model.has_proba:
+            margins = np.where(margins >= 0, 1.0, -1.0)  # at a tie libsvm predicts class 1
+        return margin_loss(self.metric, margins, self.dataset.y_val)
+
+    def _refit(self, task: Task, points: IntArray) -> Outcome:
+        """Leave points to scikit-learn, with a tolerance that leaves little error."""
+        from sklearn.base import clone
+
+        estimator = clone(self.model.estimator)
+        svc = getattr(estimator, "estimator", estimator)
+        svc.set_params(tol=min(svc.tol, _TIGHT), max_iter=_MOST_STEPS)
+        model = replace(self.model, estimator=estimator)
+        return RefitEngine(self.dataset, model, self.metric).run(replace(task, points=points))

@@ -1,0 +1,239 @@
+r"""The dual of one support vector machine, solved to the last digit.
+
+With labels $y_i = \pm 1$ and $Q_{ij} = y_i y_j K(x_i, x_j)$ the machine minimises
+
+$$\tfrac12 \alpha' Q \alpha - 1'\alpha, \qquad 0 \le \alpha_i \le C_i, \quad y'\alpha = 0,$$
+
+and decides by the sign of $f(x) = \sum_i y_i \alpha_i K(x_i, x) + b$. With the *excess*
+$e_i = y_i f(x_i) - 1$ the optimum is where $e_i \ge 0$ for $\alpha_i = 0$, $e_i \le 0$ for
+$\alpha_i = C_i$ and $e_i = 0$ for those between, the *free* ones. The bound is $C_i = m_i C$ for
+$m_i$ equal points of one class, which count as one here: their weights would not be unique. libsvm
+comes close; solving the linear equations of the free set, whichever that turns out to be, goes the
+rest of the way.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+
+LOWER, FREE, UPPER = 0, 1, 2
+_JITTER = 1e-10  # on the diagonal, so that the equations of points close together can be solved
+_AT_BOUND = 1e-9  # share of its bound by which a weight may miss it and still count as there
+_MOST_SETS = 30  # active sets tried before libsvm's own answer is kept
+_MOST_STEPS = 1_000_000  # of libsvm
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """An optimum of the dual.
+
+    Parameters
+    ----------
+    alpha, excess
+        Weights and excesses of the training points, shape ``(n,)``.
+    state
+        ``LOWER``, ``FREE`` or ``UPPER`` for each, shape ``(n,)``; at least one is ``FREE``, if
+        need be one whose weight is at a bound and whose excess is zero.
+    b
+        The intercept that goes with the excesses.
+    violation
+        The largest violation of the conditions, as an excess.
+    shift
+        From `middle_shift`: what the intercept of the decision values has beyond ``b``.
+    """
+
+    alpha: FloatArray
+    excess: FloatArray
+    state: AnyArray
+    b: float
+    violation: float
+    shift: float
+
+
+def jitter(bound: FloatArray) -> float:
+    """What is added to the diagonal of the kernel: changes no excess by more than 1e-10."""
+    return _JITTER / max(1.0, float(bound.max()))
+
+
+def tolerance(bound: FloatArray) -> float:
+    """The violation at which a dual counts as solved.
+
+    Where weights are small so are the differences of decision values, and where they are large
+    rounding is.
+    """
+    C = float(bound.max())
+    return 1e-9 * min(1.0, C) + 1e-13 * C
+
+
+def violations(
+    alpha: FloatArray, excess: FloatArray, state: AnyArray, bound: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far each entry is from its conditions; all of shape ``(..., n)``, ``bound`` ``(n,)``.
+
+    Returns how far the excess is from what the state allows, and the weight from its bounds as a
+    share of them, both at least 0.
+    """
+    of_excess = np.where(state == LOWER, -excess, np.where(state == UPPER, excess, np.abs(excess)))
+    of_alpha = np.maximum(-alpha, alpha - bound) / bound
+    return np.maximum(of_excess, 0.0), np.maximum(of_alpha, 0.0)
+
+
+def middle_shift(
+    alpha: FloatArray, excess: FloatArray, y: FloatArray, bound: FloatArray
+) -> FloatArray:
+    r"""Return what brings the intercept to the middle of its interval, where it has one.
+
+    If no weight lies strictly between its bounds, every $b + t$ with
+
+    $$\max_{i \in I} -y_i e_i \le t \le \min_{i \in J} -y_i e_i$$
+
+    is optimal, where $I$ are the points of class $+1$ at 0 and of class $-1$ at their bound,
+    and $J$ the others. libsvm takes the middle, unless rounding leaves it a weight of 1e-18 that it
+    takes for free.
+
+    Parameters
+    ----------
+    alpha, excess
+        Shape ``(..., n)``.
+    y, bound
+        Labels ±1 and upper bounds, of shapes that broadcast to theirs.
+
+    Returns
+    -------
+    FloatArray
+        The shift $t$, shape ``(...)``; 0 where a weight lies between.
+    """
+    share = alpha / bound
+    is_between = ((share > _AT_BOUND) & (share < 1.0 - _AT_BOUND)).any(axis=-1)
+    if is_between.all():
+        return np.zeros(is_between.shape)
+    from_below = (y > 0) != (share > 0.5)
+    low = np.where(from_below, -y * excess, -np.inf).max(axis=-1)
+    high = np.where(from_below, np.inf, -y * excess).min(axis=-1)
+    has_middle = ~is_between & np.isfinite(low) & np.isfinite(high)
+    return 0.5 * np.where(has_middle, low + high, 0.0)
+
+
+def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
+    """Solve the dual for one kernel matrix.
+
+    Parameters
+    ----------
+    kernel
+        Kernel between the training points, shape ``(n, n)``.
+    y
+        Labels ±1, both present, shape ``(n,)``.
+    bound
+        Upper bounds of the weights, shape ``(n,)``.
+    """
+    for tol in (1e-5, 1e-9):
+        alpha = _libsvm(kernel, y, bound, tol)
+        found = _polish(kernel, y, bound, _states(alpha, bound))
+        if found is not None:
+            return found
+    return _as_it_is(kernel + jitter(bound) * np.eye(len(y)), y, alpha, bound)
+
+
+def _libsvm(kernel: FloatArray, y: FloatArray, bound: FloatArray, tol: float) -> FloatArray:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
+    C = float(bound.min())
+    model = SVC(C=C, kernel="precomputed", tol=tol, max_iter=_MOST_STEPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the violation tells it better
+        model.fit(kernel, y, sample_weight=bound / C)
+    alpha = np.zeros(len(y))
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    return np.minimum(alpha, bound)
+
+
+def _states(alpha: FloatArray, bound: FloatArray) -> IntArray:
+    share = alpha / bound
+    return np.where(share <= 1e-12, LOWER, np.where(share >= 1.0 - 1e-12, UPPER, FREE))
+
+
+def _polish(kernel: FloatArray, y: FloatArray, bound: FloatArray, state: AnyArray) -> Dual | None:
+    """Solve the equations of the free set, exchange the violators, and repeat until none is left.
+
+    After three exchanges without progress only the last violator is exchanged. None if that does
+    not lead to the optimum.
+    """
+    K, tol = kernel + jitter(bound) * np.eye(len(y)), tolerance(bound)
+    fewest, patience = len(y) + 1, 3
+    for _ in range(_MOST_SETS):
+        if not (state == FREE).any():
+            alpha = np.where(state == UPPER, bound, 0.0)
+            found = _as_it_is(K, y, alpha, bound)
+            is_optimal = found.violation <= tol and abs(alpha @ y) <= _AT_BOUND * bound.max()
+            return found if is_optimal else None
+        alpha, b = _solve_free(K, y, state, bound)
+        if not np.isfinite(alpha).all():
+            return None
+        excess = y * (K @ (y * alpha) + b) - 1.0
+        of_excess, of_alpha = violations(alpha, excess, state, bound)
+        is_free = state == FREE
+        wrong = np.flatnonzero(np.where(is_free, of_alpha > _AT_BOUND, of_excess > tol))
+        if not len(wrong):
+            alpha = np.clip(alpha, 0.0, bound)
+            shift = float(middle_shift(alpha, excess, y, bound))
+            return Dual(alpha, excess, state, b, float(of_excess.max()), shift)
+        if len(wrong) < fewest:
+            fewest, patience = len(wrong), 3
+        elif patience:
+            patience -= 1
+        else:
+            wrong = wrong[-1:]
+        moved = np.where(is_free, np.where(alpha < 0.5 * bound, LOWER, UPPER), FREE)
+        state = state.copy()
+        state[wrong] = moved[wrong]
+    return None
+
+
+def _solve_free(
+    K: FloatArray, y: FloatArray, state: AnyArray, bound: FloatArray
+) -> tuple[FloatArray, float]:
+    """Weights and intercept when the free excesses are zero and the other weights at bounds."""
+    alpha = np.where(state == UPPER, bound, 0.0)
+    free = np.flatnonzero(state == FREE)
+    matrix = bordered(K[np.ix_(free, free)], np.ones(len(free)))
+    rhs = np.concatenate([[-(y * alpha).sum()], y[free] - K[free] @ (y * alpha)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)  # a bad solution is seen by its excess
+        factor = lu_factor(matrix, check_finite=False)
+        x = lu_solve(factor, rhs, check_finite=False)
+        x += lu_solve(factor, rhs - matrix @ x, check_finite=False)
+    alpha[free] = y[free] * x[1:]
+    return alpha, float(x[0])
+
+
+def bordered(block: FloatArray, edge: FloatArray) -> FloatArray:
+    """Return the matrix with ``edge`` as its first row and column, and 0 in the corner."""
+    matrix = np.zeros((len(edge) + 1, len(edge) + 1))
+    matrix[0, 1:] = matrix[1:, 0] = edge
+    matrix[1:, 1:] = block
+    return matrix
+
+
+def _as_it_is(K: FloatArray, y: FloatArray, alpha: FloatArray, bound: FloatArray) -> Dual:
+    """Take weights as they are, with the intercept that suits them best."""
+    state = _states(alpha, bound)
+    gap = y - K @ (y * alpha)  # the intercept that would bring each excess to zero
+    is_free = state == FREE
+    if is_free.any():
+        b = float(gap[is_free].mean())
+    else:
+        # at an end of its interval one excess is zero: that point counts as free
+        from_below = (y > 0) == (state == LOWER)
+        one = int(np.where(from_below, gap, -np.inf).argmax())
+        state[one], b = FREE, float(gap[one])
+    excess = y * (b - gap)
+    shift = float(middle_shift(alpha, excess, y, bound))
+    worst = float(violations(alpha, excess, state, bound)[0].max())
+    return Dual(alpha, excess, state, b, worst, shift)

@@ -1,0 +1,88 @@
+r"""The RBF kernel as a series in the relative change of its width.
+
+With ``gamma="scale"`` every added point changes the width of the kernel a little,
+$\gamma_z = (1 + r) \gamma$. The kernel's values then are
+
+$$e^{-(1 + r) x} = \sum_j \frac{(-r)^j}{j!} \, x^j e^{-x}, \qquad x = \gamma \, d^2,$$
+
+a sum of few matrices that all points share: its terms are at most $|r|^j / \sqrt{2 \pi j}$,
+whatever the distance $d$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from apiece._base.typing import FloatArray, IntArray
+
+CHANGE_ERROR = 1e-10  # of sums with changes of weights, for each unit of weight
+
+
+def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Squared distances between rows, shape ``(len(A), len(B))``.
+
+    From a product of matrices, and from differences where that would lose more than three digits.
+    """
+    size_A, size_B = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    d2 = A @ (-2.0 * B.T)
+    d2 += size_A[:, None]
+    d2 += size_B
+    i, j = np.nonzero(d2 < 1e-3 * size_A[:, None] + 1e-3 * size_B)
+    if len(i) > d2.size // 16:
+        return np.asarray(cdist(A, B, "sqeuclidean"))
+    d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
+    return d2
+
+
+def n_terms(r: FloatArray, error: float) -> IntArray:
+    """How many terms of the series in ``r`` leave less than ``error``, for each entry."""
+    with np.errstate(divide="ignore"):
+        n = np.ceil(np.log(error) / np.log(np.abs(r)))
+    return np.asarray(np.maximum(n, 1), dtype=np.int64)
+
+
+def kernel_terms(x: FloatArray, n: int) -> Iterator[FloatArray]:
+    """Yield $x^j e^{-x}$ for $j < n$, in the shape of ``x``; the same memory each time."""
+    term = np.exp(-x)
+    yield term
+    for _ in range(1, n):
+        term *= x
+        yield term
+
+
+def coefficients(r: FloatArray, n: int) -> FloatArray:
+    r"""Coefficients of the terms, $(-r)^j / j!$ for $j < n$, shape ``(len(r), n)``."""
+    ratios = np.ones((len(r), n))
+    ratios[:, 1:] = -r[:, None] / np.arange(1, n)
+    return np.asarray(np.cumprod(ratios, axis=1), dtype=np.float64)
+
+
+def add_products(
+    total: FloatArray,
+    weights: FloatArray,
+    r: FloatArray,
+    terms: Iterable[FloatArray],
+    first: int = 0,
+) -> None:
+    r"""Add $\sum_j (-r)^j / j! \; W K_j$ to ``total``, each row with the terms its ``r`` needs.
+
+    Parameters
+    ----------
+    total
+        Shape ``(n, m)``.
+    weights
+        $W$, shape ``(n, w)``.
+    r
+        Relative changes of gamma, falling in size, shape ``(n,)``.
+    terms
+        $K_j$ from $j$ = ``first`` on, each of shape ``(w, m)``.
+    """
+    needs = n_terms(r, CHANGE_ERROR)
+    factor = coefficients(r, int(needs.max(initial=1)))
+    for j, term in enumerate(terms, start=first):
+        n = np.count_nonzero(needs > j)
+        if n:
+            total[:n] += (weights[:n] * factor[:n, j, None]) @ term

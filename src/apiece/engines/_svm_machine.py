@@ -1,0 +1,297 @@
+r"""One support vector machine with the RBF kernel, and the same with one more point, many times.
+
+$f_D$ is trained once. For every added point $z$ with its own width $\gamma_z$, `Machine.add` gives
+the decision values of $f_{D \cup z}$ at the rows that matter, and the largest violation of the
+optimality conditions over all training points, computed afresh. Few training points near the
+margin change their state; if another one does, the point is added again with all of them, and if
+that does not settle either, its dual is solved from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.engines._svm_dual import (
+    FREE,
+    jitter,
+    middle_shift,
+    solve_dual,
+    tolerance,
+    violations,
+)
+from apiece.engines._svm_kernel import (
+    CHANGE_ERROR,
+    add_products,
+    coefficients,
+    kernel_terms,
+    n_terms,
+    squared_distances,
+)
+from apiece.engines._svm_pivot import Tableau
+from apiece.engines._svm_settle import Additions, settle
+
+_FEWEST_NEAR = 96  # rows beside the free ones that may change their state at first
+_NEAR = 0.7  # or so many for each free one
+_MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
+_ACCEPTED = 10  # tolerances by which a condition may be violated in the end
+_CHUNK = 2048  # rows at which kernels are evaluated at a time
+_SERIES_ERROR = 1e-13  # of the machine's own decision values, for each unit of weight
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Machines with one more point each.
+
+    Parameters
+    ----------
+    decision
+        Decision values, shape ``(n_added, n_out)``.
+    violation
+        Largest violation of the optimality conditions, shape ``(n_added,)``.
+    is_anew
+        Which were solved from scratch, shape ``(n_added,)``.
+    """
+
+    decision: FloatArray
+    violation: FloatArray
+    is_anew: BoolArray
+
+
+class Machine:
+    """A machine, trained on points of which equal ones of one class are joined.
+
+    Parameters
+    ----------
+    X, y, bound
+        Training points, centred, shape ``(n, d)``, labels ±1, and upper bounds of the weights,
+        shape ``(n,)``.
+    X_out
+        Rows at which decision values are wanted, shape ``(n_out, d)``.
+    C, gamma
+        As in scikit-learn's ``SVC``; ``C`` bounds the weight of an added point.
+    reach
+        The largest relative change of gamma that will be asked for.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        bound: FloatArray,
+        X_out: FloatArray,
+        *,
+        C: float,
+        gamma: float,
+        reach: float,
+    ) -> None:
+        self.X, self.y, self.bound = _join_equal(X, y, bound)
+        self.X_out, self.C, self.gamma, self.reach = X_out, C, gamma, reach
+        kernel = np.exp(-gamma * squared_distances(self.X, self.X))
+        self.dual = solve_dual(kernel, self.y, self.bound)
+        self.beta = self.y * self.dual.alpha  # signed weights
+
+    @cached_property
+    def decision_out(self) -> FloatArray:
+        """Decision values at the rows that are wanted, shape ``(n_out,)``."""
+        return np.asarray(self._series_out[0] + (self.dual.b + self.dual.shift))
+
+    def decide(self, X: FloatArray) -> FloatArray:
+        """Decision values at other rows, shape ``(len(X),)``."""
+        kernel = np.exp(-self.gamma * squared_distances(X, self.X))
+        return np.asarray(kernel @ self.beta + (self.dual.b + self.dual.shift))
+
+    @cached_property
+    def _series(self) -> FloatArray:
+        return self._series_at(self.X)
+
+    @cached_property
+    def _series_out(self) -> FloatArray:
+        return self._series_at(self.X_out)
+
+    def _series_at(self, X: FloatArray) -> FloatArray:
+        """Series in r of the weighted sum of kernels, shape ``(n_terms, len(X))``."""
+        support = np.flatnonzero(self.beta)
+        n = int(n_terms(np.array(self.reach), _SERIES_ERROR))
+        series = np.empty((n, len(X)))
+        for rows in _chunks(len(X)):
+            x = self.gamma * squared_distances(X[rows], self.X[support])
+            for j, term in enumerate(kernel_terms(x, n)):
+                series[j, rows] = term @ self.beta[support]
+        return series
+
+    @cached_property
+    def _by_margin(self) -> tuple[IntArray, IntArray]:
+        """Positions of the free points, and of the others by their distance to the margin."""
+        is_free = self.dual.state == FREE
+        others = np.flatnonzero(~is_free)
+        order = np.argsort(np.abs(self.dual.excess[others]), kind="stable")
+        return np.flatnonzero(is_free), others[order]
+
+    @cached_property
+    def _near(self) -> Tableau:
+        free, others = self._by_margin
+        n_near = max(_FEWEST_NEAR, int(_NEAR * len(free)))
+        return self._tableau(np.concatenate([free, others[:n_near]]))
+
+    def _tableau(self, rows: IntArray) -> Tableau:
+        return Tableau(
+            self.dual,
+            rows,
+            x=self.gamma * squared_distances(self.X[rows], self.X[rows]),
+            y=self.y[rows],
+            bound=np.append(self.bound[rows], self.C),
+            n_terms=int(n_terms(np.array(self.reach), CHANGE_ERROR)),
+        )
+
+    def add(self, Z: FloatArray, y: FloatArray, gamma: FloatArray) -> Added:
+        """Train with each of some points added.
+
+        Parameters
+        ----------
+        Z, y
+            The points, centred like ``X``, shape ``(n_added, d)``, and their labels ±1.
+        gamma
+            The kernel's width with each of them, shape ``(n_added,)``.
+        """
+        order = np.argsort(-np.abs(gamma / self.gamma - 1.0), kind="stable")
+        Z, y, gamma = Z[order], y[order], gamma[order]
+        decision, violation = np.empty((len(y), len(self.X_out))), np.empty(len(y))
+        tableau, poor = self._near, np.arange(len(y))
+        while len(poor):
+            some = self._add(tableau, Z[poor], y[poor], gamma[poor])
+            decision[poor], violation[poor], others = some
+            poor = poor[violation[poor] > _ACCEPTED * tolerance(self.bound)]
+            if not len(others):
+                break
+            tableau = self._tableau(np.concatenate([tableau.rows, others]))
+        for i in poor:
+            anew = Machine(
+                np.concatenate([self.X, Z[i : i + 1]]),
+                np.append(self.y, y[i]),
+                np.append(self.bound, self.C),
+                self.X_out,
+                C=self.C,
+                gamma=float(gamma[i]),
+                reach=0.0,
+            )
+            decision[i], violation[i] = anew.decision_out, anew.dual.violation
+        is_anew = np.zeros(len(y), dtype=bool)
+        is_anew[poor] = True
+        back = np.argsort(order)
+        return Added(decision[back], violation[back], is_anew[back])
+
+    def _add(
+        self, tableau: Tableau, Z: FloatArray, y: FloatArray, gamma: FloatArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Add points, sorted by falling change of gamma.
+
+        Returns decision values; violations, inf where a point did not settle; and training points
+        beside the tableau's rows whose state is no longer right for some point.
+        """
+        r = gamma / self.gamma - 1.0
+        x = self.gamma * squared_distances(Z, self.X)
+        kernel = np.exp(-x)
+        gap = kernel * np.expm1(-r[:, None] * x)
+        own = np.empty((len(y), len(tableau.rows) + 1))
+        own[:, :-1] = coefficients(r, len(self._series))[:, 1:] @ self._series[1:, tableau.rows]
+        own[:, :-1] *= tableau.y
+        own[:, -1] = y * (gap @ self.beta)
+        start = Additions.begin(
+            tableau,
+            y=y,
+            r=r,
+            kernel=kernel[:, tableau.rows],
+            gap=gap[:, tableau.rows],
+            alone=y * (kernel @ self.beta + self.dual.b) - 1.0,
+            own=own,
+        )
+        found, is_settled = settle(tableau, start)
+        kernel += gap
+        dbeta = tableau.y * (found.alpha[:, :-1] - tableau.alpha)
+        violation, shift, of_excess = self._check(tableau, found, kernel, dbeta)
+
+        beta_z = y * found.alpha[:, -1]
+        decision = self._sums(self.X_out, self._series_out, tableau, dbeta, r)
+        for rows in _chunks(len(self.X_out)):
+            kernel = squared_distances(Z, self.X_out[rows])
+            kernel *= -gamma[:, None]
+            np.exp(kernel, out=kernel)
+            kernel *= beta_z[:, None]
+            decision[:, rows] += kernel
+        decision += (self.dual.b + found.db + shift)[:, None]
+        is_settled &= np.isfinite(decision).all(axis=1) & np.isfinite(violation)
+        of_excess[:, tableau.rows] = 0.0
+        worst = of_excess[is_settled, :-1].max(axis=0, initial=0.0)
+        others = np.flatnonzero(worst > _ACCEPTED * tolerance(self.bound))
+        return decision, np.where(is_settled, violation, np.inf), others
+
+    def _check(
+        self, tableau: Tableau, found: Additions, kernel: FloatArray, dbeta: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Compute the excesses of all training points and the added one afresh.
+
+        Returns the largest violation of each machine, inf where weights miss their bounds; what its
+        intercept has beyond that of the excesses; and the violation of each training point, and the
+        added one, shape ``(n_added, n + 1)``.
+        """
+        n, y = len(self.y), found.y
+        alpha = self._spread(tableau, self.dual.alpha, found.alpha)
+        state = self._spread(tableau, self.dual.state, found.state)
+        labels = np.concatenate([np.broadcast_to(self.y, (len(y), n)), y[:, None]], axis=1)
+        beta_z, bound = y * found.alpha[:, -1], np.append(self.bound, self.C)
+        excess = np.empty_like(alpha)
+        excess[:, :n] = self._sums(self.X, self._series, tableau, dbeta, found.r)
+        excess[:, :n] += kernel * beta_z[:, None]
+        excess[:, n] = kernel @ self.beta + beta_z
+        excess[:, n] += np.einsum("ij,ij->i", kernel[:, tableau.rows], dbeta)
+        excess += (self.dual.b + found.db)[:, None]
+        excess *= labels
+        excess += jitter(bound) * alpha - 1.0
+        of_excess, of_alpha = violations(alpha, excess, state, bound)
+        balance = np.abs(np.einsum("ij,ij->i", labels, alpha)) / bound.max()
+        is_feasible = np.maximum(of_alpha.max(axis=1), balance) <= _MISSED
+        violation = np.where(is_feasible, of_excess.max(axis=1), np.inf)
+        return violation, middle_shift(alpha, excess, labels, bound), of_excess
+
+    def _spread(self, tableau: Tableau, own: AnyArray, found: AnyArray) -> AnyArray:
+        """Put what was found for the tableau's rows and the added point beside all the others."""
+        whole = np.empty((len(found), len(own) + 1), dtype=found.dtype)
+        whole[:, :-1] = own
+        whole[:, tableau.rows] = found[:, :-1]
+        whole[:, -1] = found[:, -1]
+        return whole
+
+    def _sums(
+        self, X: FloatArray, series: FloatArray, tableau: Tableau, dbeta: FloatArray, r: FloatArray
+    ) -> FloatArray:
+        """Sums of kernels of the training points with their new weights, ``(n_added, len(X))``."""
+        sums = coefficients(r, len(series)) @ series
+        n = int(n_terms(r, CHANGE_ERROR).max(initial=1))
+        for rows in _chunks(len(X)):
+            x = self.gamma * squared_distances(self.X[tableau.rows], X[rows])
+            add_products(sums[:, rows], dbeta, r, kernel_terms(x, n))
+        return sums
+
+
+def _join_equal(
+    X: FloatArray, y: FloatArray, bound: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Join equal points of one class into one, whose weight is bounded by the sum."""
+    _, first, member = np.unique(
+        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
+    )
+    if len(first) == len(y):
+        return X, y, bound
+    order = np.argsort(first)
+    total = np.bincount(member.ravel(), weights=bound)[order].astype(np.float64)
+    return X[first[order]], y[first[order]], total
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    for start in range(0, n, _CHUNK):
+        yield slice(start, min(start + _CHUNK, n))

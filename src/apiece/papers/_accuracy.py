@@ -1,0 +1,247 @@
+"""Accuracy of the estimators from few samples: figures 2, 7 and 14 to 16.
+
+Laws are fitted to the first training sets of the run with random sizes, and judged by the mean
+contributions on the grid and beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+import apiece
+from apiece._base.typing import FloatArray
+from apiece.laws import Laws
+from apiece.papers._bench import Bench
+from apiece.papers._exhibit import Shown, count_axis, decades, exhibit, panels
+from apiece.papers._runs import Setting
+from apiece.plots import plot_agreement, plot_curves
+from apiece.plots._style import size_axis
+
+METHODS: Final = ("likelihood", "amortized", "bayes")
+PAPERS: Final[dict[str, Any]] = {"method": "likelihood", "family": "power", "prior_sd": None}
+_MOST: Final = 100  # samples with which networks are trained: with more they have no advantage
+
+
+def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
+    """Fit power laws to the first training sets alone, about ``samples`` for each point."""
+    table = bench.contributions(Setting(dataset, design="uniform"))
+    settings: dict[str, Any] = {"method": method, "family": "power"}
+    if method == "amortized":
+        settings |= {"dataset": bench.dataset(dataset), "random_state": 0}
+    elif method == "likelihood":
+        settings = PAPERS
+    return apiece.fit(table.where(table.task < samples), **settings)
+
+
+def has_network(bench: Bench) -> bool:
+    """Whether the amortized estimator takes part: it needs torch, and many seconds each time."""
+    return bench.scale.network and find_spec("torch") is not None
+
+
+def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
+    """Compare predicted with mean contributions over points: R², Pearson, Spearman."""
+    known = np.isfinite(told) & np.isfinite(psi)
+    told, psi = told[known], psi[known]
+    left = np.sum((psi - told) ** 2) / np.sum((psi - psi.mean()) ** 2)
+    return {
+        "R²": float(1 - left),
+        "Pearson": float(np.corrcoef(told, psi)[0, 1]),
+        "Spearman": float(spearmanr(told, psi).statistic),
+    }
+
+
+def against(
+    bench: Bench, setting: Setting, laws: Laws
+) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield every size of a run, what laws foretell there, and what was measured.
+
+    Of the points that both have, since the runs may be of different scales.
+    """
+    means = bench.means(setting)
+    row = pd.Index(laws.ids).get_indexer(pd.Index(bench.contributions(setting).ids))
+    both = row >= 0
+    for column, k in enumerate(means.k):
+        yield int(k), laws.mean(k)[row[both]], means.psi[both, column]
+
+
+def by_size(bench: Bench) -> pd.DataFrame:
+    """Score the estimators with several numbers of samples at all sizes, also beyond the grid."""
+    lead = bench.lead("grid", "uniform")
+    if lead is None:
+        return pd.DataFrame()
+    return bench.once(("by size", lead), lambda: _by_size(bench, lead))
+
+
+def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
+    title = bench.title(lead)
+    runs = [Setting(lead), Setting(lead, design="beyond")]
+    rows = []
+    for method in METHODS:
+        for samples in bench.scale.counts:
+            if method == "amortized" and (samples > _MOST or not has_network(bench)):
+                continue
+            laws = fitted(bench, method, samples, lead)
+            for setting in filter(bench.has, runs):
+                for k, told, psi in against(bench, setting, laws):
+                    where = {"data": title, "method": method, "samples": samples, "k": k}
+                    rows.append(where | scores(told, psi))
+    return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
+
+
+@exhibit(
+    "figure2",
+    "The likelihood estimator on one point",
+    *("uniform",),
+    paper="IMDB: one point, 100 samples; the curve allows more deviation at small sizes.",
+)
+def figure2(bench: Bench) -> Shown:
+    """Samples of one point and the law fitted to them, with its interval."""
+    lead, samples = bench.lead("uniform"), min(100, max(bench.scale.counts))
+    if lead is None:
+        return Shown.nothing()
+    table = bench.contributions(Setting(lead, design="uniform"))
+    part = table.where(table.task < samples)
+    laws = fitted(bench, "likelihood", samples, lead)
+    clear = np.abs(laws.mean(laws.k_ref)) / laws.stderr(laws.k_ref)
+    row = int(np.nanargmax(np.where(laws.mean(laws.k_ref) > 0, clear, np.nan)))
+    with panels(1, height=3.4) as (figure, (ax,)):
+        mine = part.point == row
+        ax.scatter(part.k[mine], part.delta[mine], s=10, color="0.5", alpha=0.7, linewidths=0)
+        plot_curves(laws, [laws.ids[row]], ax=ax)
+        ax.set_yscale("linear")
+        ax.set_ylim(*np.quantile(part.delta[mine], [0.01, 0.99]))
+    one = {"data": bench.title(lead), "point": laws.ids[row], "samples": int(mine.sum())}
+    noise = {"sigma": laws.sigma[row], "beta": laws.beta[row]}
+    return Shown(
+        pd.DataFrame([{**one, "c": laws.c[row], "alpha": laws.alpha[row], **noise}]), figure
+    )
+
+
+def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any:
+    methods = list(dict.fromkeys(table["method"]))
+    with panels(len(measures) * len(methods), columns=len(methods)) as (figure, axes):
+        for (measure, method), ax in zip(product(measures, methods), axes, strict=True):
+            part = table[table["method"] == method].sort_values("k")
+            for samples, rows in part.groupby("samples"):
+                color = f"C{bench.scale.counts.index(samples)}"
+                ax.plot(rows["k"], rows[measure], color=color, label=f"{samples} samples")
+            ax.axvline(bench.scale.sizes[1], color="0.5", linestyle=":")
+            ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
+            ax.set_title(method)
+            size_axis(ax)
+            decades(ax)
+        axes[0].legend(fontsize="x-small")
+        figure.suptitle(f"{table['data'].iloc[0]}, logistic regression", fontsize="medium")
+    return figure
+
+
+def _judged(bench: Bench) -> str:
+    """Tell what counts as true: means of how many samples at each size."""
+    lead = bench.lead("grid", "uniform") or ""
+    fitted_to = bench.contributions(Setting(lead, design="uniform")).ids
+    told = []
+    for setting in filter(bench.has, (Setting(lead), Setting(lead, design="beyond"))):
+        table = bench.contributions(setting)
+        k, n = np.unique(table.k), len(np.intersect1d(table.ids, fitted_to))
+        each = len(table) / table.n_points / len(k)
+        told.append(
+            f"from {k[0]:,} to {k[-1]:,} means of {each:,.0f} samples a size for {n:,} points"
+        )
+    return f"What is predicted: {'; '.join(told)}."
+
+
+@exhibit(
+    "figure7",
+    "Correlation of predictions with mean contributions, within the fitted sizes and beyond",
+    *("grid", "beyond"),
+    paper="High within 100 to 1,000, a little lower ten times beyond; more samples are better.",
+)
+def figure7(bench: Bench) -> Shown:
+    """Pearson correlation by size."""
+    table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
+    names = ["data", "method", "samples"]
+    return Shown(
+        table.pivot(index=names, columns="k", values="Pearson").reset_index(),
+        _curves(bench, table, ("Pearson",)),
+        _judged(bench),
+    )
+
+
+@exhibit(
+    "figure14",
+    "Predictions against mean contributions at four sizes",
+    *("grid", "beyond"),
+    paper="IMDB: all three measures near 1, most of all at larger sizes.",
+)
+def figure14(bench: Bench) -> Shown:
+    """Scatter plots for the likelihood estimator with the most samples."""
+    lead, samples = bench.lead("grid", "uniform"), max(bench.scale.counts)
+    if lead is None:
+        return Shown.nothing()
+    sizes = list(against(bench, Setting(lead), fitted(bench, "likelihood", samples, lead)))
+    chosen = np.unique(np.linspace(0, len(sizes) - 1, 4).round().astype(int))
+    rows = []
+    with panels(len(chosen), columns=4) as (figure, axes):
+        for column, ax in zip(chosen, axes, strict=True):
+            k, told, psi = sizes[column]
+            frames = [pd.DataFrame({"value": each}) for each in (told, psi)]
+            plot_agreement(*frames, names=("predicted", "measured"), ax=ax)
+            ax.set_title(f"k = {k:,}")
+            ax.locator_params(axis="x", nbins=4)
+            where = {"data": bench.title(lead), "samples": samples, "k": k}
+            rows.append(where | scores(told, psi))
+    return Shown(pd.DataFrame(rows), figure, _judged(bench))
+
+
+@exhibit(
+    "figure15",
+    "R², Pearson and Spearman by size, within the fitted sizes and beyond",
+    *("grid", "beyond"),
+    paper="Correlations stay high ten times beyond the fitted sizes, where R² falls.",
+)
+def figure15(bench: Bench) -> Shown:
+    """All three measures by size."""
+    table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
+    measures = ["R²", "Pearson", "Spearman"]
+    where = np.where(table["k"] <= bench.scale.sizes[1], "fitted", "beyond")
+    names = ["data", "method", "samples", "sizes"]
+    means = table.assign(sizes=where).groupby(names, sort=False)[measures].mean()
+    figure = _curves(bench, table, ("R²", "Pearson", "Spearman"))
+    return Shown(means.reset_index(), figure, _judged(bench))
+
+
+@exhibit(
+    "figure16",
+    "Convergence of the likelihood estimator",
+    *("grid", "beyond"),
+    paper="R² comes near 1 with few samples within the fitted sizes, not beyond them.",
+)
+def figure16(bench: Bench) -> Shown:
+    """R² against the number of samples, a line for each size."""
+    table = by_size(bench)
+    if table.empty:
+        return Shown.nothing()
+    table = table[table["method"] == "likelihood"]
+    inside = table["k"] <= bench.scale.sizes[1]
+    parts = {"fitted sizes": table[inside], "beyond": table[~inside]}
+    with panels(2) as (figure, axes):
+        for (name, part), ax in zip(parts.items(), axes, strict=True):
+            for k, rows in part.groupby("k"):
+                ax.plot(rows["samples"], rows["R²"], "o-", label=f"k = {k:,}", markersize=3)
+            count_axis(ax, bench.scale.counts)
+            ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
+            if len(part):
+                ax.legend(fontsize="x-small")
+    wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
+    return Shown(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))

@@ -1,0 +1,149 @@
+"""Adding points that were selected for a size: tables 5 to 8.
+
+As the paper's code does it: every selection takes equally many points of each class, laws and
+Shapley values come from samples at the sizes of the grid, and accuracy is measured on rows that had
+no other part.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import process_time
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from apiece import experiments
+from apiece._base.files import make_folder, write_whole
+from apiece.experiments._trial import Trial
+from apiece.papers import _paper
+from apiece.papers._bench import TEST, Bench
+from apiece.papers._exhibit import Shown, exhibit
+from apiece.papers._runs import PAPER_LOSS, Setting
+from apiece.papers._scale import SCALES, Addition
+
+_TRAININGS: Final = 7  # of a repeat at a size: before, and with six selections
+
+
+def outcomes(bench: Bench, dataset: str, asked: Addition) -> pd.DataFrame | None:
+    """Return every repeat of an experiment, from its file if it was done before."""
+    path = _file(bench, dataset, asked)
+    if not path.is_file():
+        setting = Setting(dataset, design="candidates")
+        if bench.stored or not bench.has(setting):
+            return None
+        market = bench.market(dataset)
+        found = experiments.addition(
+            market.data,
+            take=asked.take,
+            at=asked.at,
+            repeats=asked.repeats,
+            quotas="balanced",
+            redundancy=False,
+            random_state=0,
+            progress=bench.progress,
+            run=bench.run(setting),
+            test=market.test,
+            method="likelihood",  # the paper's, with a prior on its decays
+            also=["bayes"],
+            metric=PAPER_LOSS,
+        )
+        make_folder(path.parent)
+        write_whole(path, found.samples.to_csv(index=False).encode())
+    return pd.read_csv(path)
+
+
+def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
+    """Tell the trainings of the experiments on a dataset, and the minutes that are left of them."""
+    market = bench.market(dataset)
+    trial = Trial.of(market.data, model="logistic", metric=PAPER_LOSS, seed=0, test=market.test)
+    rows = []
+    for asked in bench.scale.additions:
+        is_left = not _file(bench, dataset, asked).is_file()
+        start = process_time()
+        for size in asked.at if is_left else ():
+            trial.score(trial.draws(size, 1)[0].subset)
+        each = _TRAININGS * asked.repeats  # at each size
+        rows.append(
+            {
+                "run": f"{dataset}-logistic-addition-{asked.take}",
+                "points": bench.scale.candidates,
+                "sizes": len(asked.at),
+                "samples": asked.repeats,
+                "contributions": each * len(asked.at),
+                "left": is_left * each * len(asked.at),
+                "minutes": each * (process_time() - start) / 60 if is_left else 0.0,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _file(bench: Bench, dataset: str, asked: Addition) -> Path:
+    """Return where an experiment is kept; where what is stored must do, of whichever scale."""
+    name = f"{dataset}-logistic-balanced-{asked.take}.csv"
+    scales = (bench.scale.name, *SCALES) if bench.stored else (bench.scale.name,)
+    places = [bench.to / "runs" / scale / name for scale in scales]
+    return next((place for place in places if place.is_file()), places[0])
+
+
+def _added(bench: Bench, which: int, end: int) -> Shown:
+    """Set the measured rises of accuracy beside the paper's, in percent."""
+    asked = bench.scale.additions[which]
+    paper = list(_paper.ADDITION.values())[2 * which + end]
+    rows = []
+    for dataset in bench.datasets:
+        for method, rise in _rises(bench, dataset, asked, asked.at[end]).items():
+            known = paper.get(method, {}).get(dataset)
+            rows.append(
+                {
+                    "data": bench.title(dataset),
+                    "method": method,
+                    "repeats": len(rise),
+                    "measured": rise.mean(),
+                    "± over repeats": rise.std(),
+                    "± of the mean": rise.sem(),
+                    "paper": known.mean if known else np.nan,
+                    "± paper": known.std if known else np.nan,
+                }
+            )
+    names = ["data", "method", "repeats", "measured", "± over repeats", "± of the mean"]
+    return Shown(
+        pd.DataFrame(rows, columns=[*names, "paper", "± paper"]),
+        note=f"{asked.take} of {bench.scale.candidates:,} candidates, equally many of each class, "
+        f"chosen from {bench.scale.candidate_samples:,} samples each at sizes from "
+        f"{bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}, join training sets of "
+        f"{asked.at[end]:,} points, new ones in each repeat. *scaling* rests on the likelihood "
+        "estimator, as in the paper, *bayes* on apiece's own; *preceding* is the accuracy before "
+        f"anything is added. Candidates are scored on 5,000 rows, and accuracy is that on {TEST:,} "
+        "others (fewer where the data are few).",
+    )
+
+
+def _rises(bench: Bench, dataset: str, asked: Addition, size: int) -> dict[str, pd.Series]:
+    """Return the rise of accuracy in percent, repeat by repeat, of every method at a size."""
+    samples = outcomes(bench, dataset, asked)
+    if samples is None:
+        return {}
+    here = samples[samples["at"] == size]
+    rises = {
+        str(method): 100 * part["accuracy"] for method, part in here.groupby("method", sort=False)
+    }
+    return rises | {"preceding": 100 * here.groupby("repeat")["before"].first()}
+
+
+def _register(number: int, which: int, end: int) -> None:
+    (take, size), methods = list(_paper.ADDITION.items())[2 * which + end]
+    rises = [method for method in methods if method != "preceding"]
+    best = {name: max(rises, key=lambda m: methods[m][name].mean) for name in _paper.DATASETS}
+    exhibit(
+        f"table{number}",
+        f"Rise of accuracy (%) with {take} points added to training sets of {size:,}",
+        *("candidates", "addition"),
+        paper=f"Best on MiniBooNE: {best['miniboone']}; on CIFAR-10: {best['cifar10']}; on IMDB: "
+        f"{best['imdb']}.",
+    )(lambda bench: _added(bench, which, end))
+
+
+for _number, (_which, _end) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)], start=5):
+    _register(_number, _which, _end)

@@ -1,0 +1,304 @@
+"""The bench: datasets, and the runs that the tables and figures share, each collected once.
+
+Runs are ordinary ones in folders under ``to``, so what is interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import process_time
+from typing import Any, Final, TypeVar, cast
+
+import numpy as np
+
+import apiece
+from apiece._base.progress import Silent, reporter
+from apiece._base.rng import stream
+from apiece._base.typing import IntArray
+from apiece.collection import Design, make_plan
+from apiece.data import Dataset
+from apiece.engines import choose_engine
+from apiece.laws import Laws
+from apiece.papers._runs import Cost, Market, Means, Setting
+from apiece.papers._scale import MODELS, SCALES, Scale
+from apiece.papers._sources import SOURCES, load
+from apiece.records import Contributions
+from apiece.store import Run, open_run
+
+T = TypeVar("T")
+
+_PAUSE: Final = 10  # times the usual gap between shards
+TEST: Final = 6000  # rows that test an addition, at most
+_SCORING: Final = 4000  # rows of the pool, at most, that score candidates beside the usual ones
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """Everything that tables and figures are made from.
+
+    Parameters
+    ----------
+    data, to
+        Folder of the datasets, and of the results.
+    scale
+        How much is computed.
+    datasets, models
+        Names of those that take part, in order.
+    n_jobs
+        Worker processes.
+    stored
+        Whether to make do with what is stored, also of runs that are not complete.
+    progress
+        As in `collect`.
+    """
+
+    data: Path
+    to: Path
+    scale: Scale
+    datasets: tuple[str, ...]
+    models: tuple[str, ...] = MODELS
+    n_jobs: int = 1
+    stored: bool = False
+    progress: bool | None = False
+    _made: dict[tuple[object, ...], object] = field(default_factory=dict, init=False)
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what was made under the key before, or make it now."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
+
+    def lead(self, *designs: str) -> str | None:
+        """Return the dataset of figures that show one alone: IMDB, as in the paper, if it is there.
+
+        Parameters
+        ----------
+        *designs
+            Runs that it must have; None is returned if no dataset has them all.
+        """
+        for name in sorted(self.datasets, key=lambda name: name != "imdb"):
+            if all(self.has(Setting(name, design=design)) for design in designs):
+                return name
+        return None
+
+    def title(self, dataset: str) -> str:
+        """Return the name of a dataset for people."""
+        return SOURCES[dataset].title if dataset in SOURCES else dataset
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a dataset, split as in the paper."""
+        kept = self.to / "data"
+        return self.once(("dataset", name), lambda: load(name, self.data, cache=kept))
+
+    def market(self, name: str) -> Market:
+        """Return a dataset with candidates to add, and rows to test on, all taken from its pool.
+
+        More rows score the candidates than points elsewhere: as in the paper's code, since what is
+        selected for 1,000 rows suits these very rows.
+        """
+        return self.once(("market", name), lambda: self._market(self.dataset(name)))
+
+    def _market(self, data: Dataset) -> Market:
+        order = stream(0, 2).permutation(data.n_pool)
+        n_test, n_more = min(TEST, data.n_pool // 3), min(_SCORING, data.n_pool // 5)
+        ends = np.cumsum([self.scale.candidates, n_test, n_more])
+        candidates, test, more, pool = np.split(order, ends)
+        rows = np.concatenate([np.sort(pool), np.sort(candidates)])
+        moved = replace(
+            data,
+            points_X=data.X[rows],
+            points_y=data.y[rows],
+            ids=data.ids[rows],
+            n_pool=len(pool),
+            X_val=np.concatenate([data.X_val, data.X[more]]),
+            y_val=np.concatenate([data.y_val, data.y[more]]),
+            ids_val=None,
+        )
+        return Market(moved, (data.X[test], data.y[test]))
+
+    def of(self, setting: Setting) -> Dataset:
+        """Return the dataset of a run, with candidates if these are what it values."""
+        is_market = setting.design == "candidates"
+        return self.market(setting.dataset).data if is_market else self.dataset(setting.dataset)
+
+    def settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
+        """Yield the runs behind needs.
+
+        ``grid`` is logistic regression alone, ``losses`` adds the log loss, ``models`` the others;
+        ``uniform``, ``beyond`` and ``candidates`` are further runs of logistic regression.
+        """
+        return (setting for setting in self._settings(needs) if self.has(setting))
+
+    def has(self, setting: Setting) -> bool:
+        """Whether a run is at hand, or may be collected."""
+        is_wanted = setting.model in self.models and setting.dataset in self.datasets
+        return is_wanted and (not self.stored or self.n_stored(setting) > 0)
+
+    def n_stored(self, setting: Setting) -> int:
+        """Count the contributions that are stored of a run."""
+        return _stored(self.folder(setting))
+
+    def _settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
+        for dataset in self.datasets:
+            if "grid" in needs:
+                yield Setting(dataset)
+            if "losses" in needs:
+                yield Setting(dataset, metric="log_loss")
+            if "models" in needs:
+                yield from (Setting(dataset, name) for name in MODELS[1:])
+            if "uniform" in needs:
+                yield Setting(dataset, design="uniform")
+            if "candidates" in needs:
+                yield Setting(dataset, design="candidates")
+        lead = self.lead()
+        if "beyond" in needs and lead is not None:
+            yield Setting(lead, design="uniform")
+            yield Setting(lead, design="beyond")
+
+    def grids(self, *needs: str) -> list[Setting]:
+        """Return the grids of some needs, for tables and figures that have one part for each."""
+        return list(self.settings(("grid", *needs)))
+
+    def asked(self, setting: Setting) -> dict[str, Any]:
+        """Return how `collect` is asked for a run."""
+        scale, data = self.scale, self.of(setting)
+        effort = scale.grid[setting.model]
+        common: dict[str, Any] = {
+            "model": setting.model,
+            "metric": setting.metric,
+            "points": [] if setting.design == "candidates" else self.points(setting),
+            "random_state": 0,
+            "n_jobs": self.n_jobs,
+        }
+        if setting.design == "grid":
+            samples = effort.samples * scale.n_sizes
+            design = {"sizes": scale.sizes, "design": "grid", "n_sizes": scale.n_sizes}
+        elif setting.design in ("uniform", "candidates"):
+            is_uniform = setting.design == "uniform"
+            samples = scale.truth + max(scale.counts) if is_uniform else scale.candidate_samples
+            design = {"sizes": scale.sizes, "design": "uniform"}
+        else:
+            sizes = self.beyond(data)
+            samples = scale.beyond_samples * len(sizes)
+            design = {"sizes": sizes, "design": "grid", "n_sizes": len(sizes)}
+        return common | design | {"samples": samples}
+
+    def beyond(self, data: Dataset) -> list[int]:
+        """Return the sizes beyond the grid that the pool can serve."""
+        most = int(0.6 * data.n_pool)  # so that most points stay outside most training sets
+        return sorted({min(size, most) for size in self.scale.beyond})
+
+    def points(self, setting: Setting) -> IntArray:
+        """Return the points to value: random ones, among which those of other models are too."""
+        data = self.of(setting)
+        if setting.design == "candidates":
+            return data.n_pool + np.arange(data.n_candidates)
+        n = min(self.scale.grid[setting.model].points, data.n_pool)
+        return np.sort(stream(0, 1).permutation(data.n_pool)[:n])
+
+    def folder(self, setting: Setting) -> Path:
+        """Return the folder of a run; where what is stored must do, the fullest of any scale."""
+        places = [self.to / "runs" / name / str(setting) for name in (self.scale.name, *SCALES)]
+        if not self.stored:
+            return places[0]
+        return self.once(("folder", setting), lambda: max(places, key=_stored))
+
+    def minutes(self, setting: Setting) -> float:
+        """Return how long a run was collected: from shard to shard, pauses left out."""
+        shards = (self.folder(setting) / "shards").iterdir()
+        gaps = np.diff(sorted(path.stat().st_mtime for path in shards))
+        if not len(gaps):
+            return float("nan")
+        worked = gaps[gaps <= _PAUSE * np.quantile(gaps, 0.75)]
+        return float(worked.mean() * (len(gaps) + 1) / 60)  # the first shard has no gap
+
+    def cost(self, setting: Setting) -> Cost:
+        """Tell what a run takes, timing a few training sets of it."""
+        asked, data = self.asked(setting), self.of(setting)
+        names = ("sizes", "design", "n_sizes")
+        shape = {name: asked[name] for name in names if name in asked}
+        wanted = Design.of(
+            shape.pop("sizes"), name=shape.pop("design"), samples=asked["samples"], **shape
+        )
+        plan = make_plan(
+            wanted,
+            n_pool=data.n_pool,
+            points=self.points(setting),
+            seed=0,
+            strata=np.asarray(data.y),
+        )
+        left = max(0, plan.n_contributions - self.n_stored(setting))
+        each = self.seconds_each(setting) if left else 0.0
+        return Cost(
+            setting,
+            len(self.points(setting)),
+            len(wanted.all_sizes()),
+            asked["samples"],
+            plan.n_contributions,
+            left,
+            left * each,
+        )
+
+    def seconds_each(
+        self, setting: Setting, engine: str = "auto", points: int | None = None
+    ) -> float:
+        """Time a contribution at the smallest, a middle and the largest size, in one process.
+
+        Processor time, which stays the same on a machine that others use too.
+        """
+        asked, data = self.asked(setting), self.of(setting)
+        low, high = asked["sizes"][0], asked["sizes"][-1]
+        chosen, _ = choose_engine(data, model=setting.model, metric=setting.metric, engine=engine)
+        plan = make_plan(
+            Design.of([low, round((low * high) ** 0.5), high], name="grid", samples=3),
+            n_pool=data.n_pool,
+            points=self.points(setting)[:points],
+            seed=1,
+            strata=np.asarray(data.y),
+        )
+        chosen.run(plan[0])  # what is prepared once is not timed
+        start = process_time()
+        n = sum(len(chosen.run(plan[index]).delta) for index in range(3))
+        return (process_time() - start) / n
+
+    def run(self, setting: Setting) -> Run:
+        """Collect a run, or what is missing of it."""
+        if self.stored:
+            return open_run(self.folder(setting))
+        self.say(lambda: self.cost(setting).words(self.n_jobs))
+        return apiece.collect(
+            self.of(setting),
+            to=self.folder(setting),
+            progress=self.progress,
+            **self.asked(setting),
+        )
+
+    def say(self, words: Callable[[], str]) -> None:
+        """Tell something on standard error, if anyone listens; else it is not even found out."""
+        with reporter(self.progress) as hears:
+            if not isinstance(hears, Silent):
+                hears.say(words())
+
+    def contributions(self, setting: Setting) -> Contributions:
+        """Return the contributions of a run."""
+        return self.once(("contributions", setting), lambda: self.run(setting).contributions())
+
+    def laws(self, setting: Setting, method: str = "log_ols", **settings: Any) -> Laws:
+        """Return the laws of a run: by default the paper's straight lines through log means."""
+        table = self.contributions(setting)
+        key = ("laws", setting, method, *sorted(settings.items()))
+        return self.once(key, lambda: apiece.fit(table, method=method, **settings))
+
+    def means(self, setting: Setting) -> Means:
+        """Return the mean contribution of every point at every size of a run."""
+        table = self.contributions(setting)
+        return self.once(("means", setting), lambda: Means.of(table))
+
+
+def _stored(folder: Path) -> int:
+    """Count the contributions that the run in a folder holds."""
+    if not (folder / "manifest.json").exists():
+        return 0
+    return open_run(folder).progress().n_contributions

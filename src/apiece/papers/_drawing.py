@@ -1,0 +1,104 @@
+"""How the laws of a grid are told and drawn: rows, histograms, lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from apiece._base.typing import BoolArray, FloatArray
+from apiece.laws import Laws
+from apiece.papers._bench import Bench
+from apiece.papers._exhibit import Shown, panels
+from apiece.papers._runs import TITLES, Setting
+from apiece.plots._style import size_axis
+
+RELIABLE: Final = 0.8  # the paper leaves out points of lower R² where it shows parameters
+_QUANTILES: Final = (0.2, 0.4, 0.6, 0.8)
+
+
+def told(bench: Bench, setting: Setting) -> dict[str, Any]:
+    """Return what every row says of its setting: data, model, points, samples at each size."""
+    table = bench.contributions(setting)
+    return {
+        "data": bench.title(setting.dataset),
+        "model": TITLES[setting.model],
+        "points": table.n_points,
+        "samples a size": round(len(table) / table.n_points / len(np.unique(table.k))),
+    }
+
+
+def words(bench: Bench, setting: Setting) -> str:
+    """Name a setting in a title."""
+    return f"{bench.title(setting.dataset)}, {TITLES[setting.model]}"
+
+
+def reliable(laws: Laws) -> BoolArray:
+    """Tell which points follow their line well enough to speak of its slope."""
+    return np.asarray((laws.r2 >= RELIABLE) & laws.has_law)
+
+
+def quartiles(values: FloatArray) -> dict[str, float]:
+    """Return the quartiles of values that are known."""
+    known = values[np.isfinite(values)]
+    found = np.quantile(known, [0.25, 0.5, 0.75]) if len(known) else np.full(3, np.nan)
+    return dict(zip(("lower quartile", "median", "upper quartile"), found.tolist(), strict=True))
+
+
+def histogram(ax: Any, values: FloatArray, name: str) -> None:
+    """Draw how values spread over points; the outer hundredths join the outer bars."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        ax.text(0.5, 0.5, "no point's line\nis above the noise", ha="center", va="center")
+        ax.set(xticks=[], yticks=[])
+        return
+    low, high = np.quantile(known, [0.01, 0.99])
+    bins = int(np.clip(len(known) // 3, 5, 30))
+    ax.hist(np.clip(known, low, high), bins=bins, edgecolor="white", linewidth=0.3)
+    ax.set(xlabel=name, ylabel="points")
+
+
+def for_each(
+    bench: Bench, settings: list[Setting], draw: Callable[[Setting, Any], list[dict[str, Any]]]
+) -> Shown:
+    """Show one panel for each grid; ``draw`` fills its axes, and returns what its rows say."""
+    rows = []
+    with panels(len(settings)) as (figure, axes):
+        for setting, ax in zip(settings, axes, strict=True):
+            rows += [{**told(bench, setting), **row} for row in draw(setting, ax)]
+            ax.set_title(words(bench, setting))
+    return Shown(pd.DataFrame(rows), figure)
+
+
+def histograms(
+    bench: Bench,
+    quantity: Callable[[Laws], FloatArray],
+    name: str,
+    only: Callable[[Laws], BoolArray] | None = reliable,
+) -> Shown:
+    """Show a quantity of the laws as one histogram for each grid, and its quartiles."""
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        laws = bench.laws(setting)
+        values = quantity(laws)[only(laws)] if only else quantity(laws)
+        histogram(ax, values, name)
+        return [quartiles(values)]
+
+    return for_each(bench, bench.grids("models"), draw)
+
+
+def lines(bench: Bench, setting: Setting, ax: Any) -> None:
+    """Draw mean contributions and lines of the points at quantiles of alpha."""
+    laws, (k, psi, _) = bench.laws(setting), bench.means(setting)
+    rows = np.flatnonzero(reliable(laws))
+    order = rows[np.argsort(laws.alpha[rows])]
+    for share in _QUANTILES if len(order) else ():
+        row = order[round(share * (len(order) - 1))]
+        (line,) = ax.plot(k, np.abs(laws.mean(k)[row]), label=f"{laws.alpha[row]:.2f}")
+        marker = "o" if laws.c[row] > 0 else "v"
+        ax.plot(k, np.abs(psi[row]), marker, color=line.get_color(), markersize=4)
+    ax.set(yscale="log", ylabel="|mean contribution|")
+    size_axis(ax)
+    ax.legend(title="alpha")

@@ -1,0 +1,109 @@
+"""What the command can show: every table and figure under its name, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from apiece._base.optional import optional
+from apiece.papers._bench import Bench
+from apiece.plots import style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A table, the figure that belongs to it if there is one, and what to know when reading it."""
+
+    table: pd.DataFrame
+    figure: Any = None
+    note: str = ""
+
+    @classmethod
+    def nothing(cls) -> Shown:
+        """Return what is shown where no data is at hand."""
+        import pandas as pd
+
+        return cls(pd.DataFrame())
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or figure of the paper.
+
+    Parameters
+    ----------
+    name, title
+        ``table1``, and what it shows.
+    paper
+        What the paper says of it, in a sentence.
+    needs
+        The runs it is made from, as in `Bench.settings`.
+    make
+        Makes it.
+    """
+
+    name: str
+    title: str
+    paper: str
+    needs: tuple[str, ...]
+    make: Callable[[Bench], Shown]
+
+
+EXHIBITS: Final[dict[str, Exhibit]] = {}
+
+
+def exhibit(
+    name: str, title: str, *needs: str, paper: str = ""
+) -> Callable[[Callable[[Bench], Shown]], Callable[[Bench], Shown]]:
+    """Register the function below as what makes a table or figure."""
+
+    def register(make: Callable[[Bench], Shown]) -> Callable[[Bench], Shown]:
+        EXHIBITS[name] = Exhibit(name, title, paper, needs, make)
+        return make
+
+    return register
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all tables and figures, tables first, in the paper's order."""
+
+    def place(name: str) -> tuple[bool, bool, int]:
+        digits = "".join(filter(str.isdigit, name))
+        return (not digits, name.startswith("figure"), int(digits or 0))
+
+    return tuple(sorted(EXHIBITS, key=place))
+
+
+@contextmanager
+def panels(n: int, columns: int = 3, height: float = 2.9) -> Iterator[tuple[Any, list[Any]]]:
+    """Open a figure with ``n`` axes in rows, in the one style."""
+    figures = optional("matplotlib.figure", extra="plots", purpose="Figures")
+    columns = max(1, min(n, columns))
+    rows = max(1, -(-n // columns))
+    with style():
+        figure = figures.Figure(figsize=(4.1 * columns, height * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+        for ax in axes[n:]:
+            ax.set_visible(False)
+        yield figure, axes[:n]
+
+
+def count_axis(ax: Any, counts: tuple[int, ...]) -> None:
+    """Make the horizontal axis one of numbers of samples: logarithmic, with just these marked."""
+    ax.set_xscale("log")
+    ax.set_xticks(counts, [f"{count:,}" for count in counts])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("samples a point")
+
+
+def decades(ax: Any) -> None:
+    """Mark powers of ten alone on an axis of sizes, where more would not fit into a panel."""
+    ticker = optional("matplotlib.ticker", extra="plots", purpose="Figures")
+    ax.xaxis.set_major_locator(ticker.LogLocator())

@@ -1,0 +1,165 @@
+"""What is written: for each table or figure Markdown, CSV, PNG and PDF, and one page of all."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from apiece._base.files import cannot_write, make_folder, write_whole
+from apiece.papers._bench import Bench
+from apiece.papers._exhibit import Exhibit, Shown, names
+from apiece.papers._sources import SOURCES
+from apiece.plots import style
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGE: Final = "reproduction.md"
+_MOST_ROWS: Final = 40  # of a table on the page; the CSV has all
+_ABOUT: Final = {
+    "miniboone": "the published events, without those that were not reconstructed, standardised",
+    "cifar10": "256 principal components of ResNet-50 embeddings",
+    "imdb": "256 principal components of embeddings by a model of the BERT family",
+    "adult": "6 numbers and 102 one-hot columns, standardised",
+    "higgs": "28 kinematic quantities, standardised; other data than MiniBooNE, of the same kind",
+    "magic": "10 quantities of a shower, standardised; other data than MiniBooNE, of a like kind",
+    "synthetic": "two overlapping clouds of points, to test the machinery",
+}
+
+
+def write(exhibit: Exhibit, shown: Shown, folder: Path) -> list[Path]:
+    """Write a table or figure in all its forms, and return the files."""
+    make_folder(folder)
+    written = {folder / f"{exhibit.name}.csv": shown.table.to_csv(index=False).encode()}
+    if shown.figure is not None:
+        for suffix in ("png", "pdf"):
+            buffer = io.BytesIO()
+            with style():
+                shown.figure.savefig(buffer, format=suffix, dpi=110)
+            written[folder / f"{exhibit.name}.{suffix}"] = buffer.getvalue()
+    written[folder / f"{exhibit.name}.md"] = _section(exhibit, shown).encode()
+    for path, content in written.items():
+        write_whole(path, content)
+    return list(written)
+
+
+def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str = "") -> Path:
+    """Join what the folder holds into a page, in the paper's order.
+
+    Parameters
+    ----------
+    bench
+        What it was made from.
+    folder
+        Where tables and figures are.
+    page
+        A page elsewhere, with its figures in ``images/reproduction`` beside it; by default
+        ``reproduction.md`` in the folder itself.
+    note
+        What to know of the data, such as which embeddings they are.
+    """
+    found = [name for name in names() if (folder / f"{name}.md").is_file()]
+    text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in found)
+    target = folder / PAGE if page is None else page
+    if page is not None:
+        images = page.parent / "images" / "reproduction"
+        make_folder(images)
+        for name in found:
+            if (folder / f"{name}.png").is_file():
+                try:
+                    shutil.copyfile(folder / f"{name}.png", images / f"{name}.png")
+                except OSError as error:
+                    raise cannot_write(images / f"{name}.png", error) from error
+        text = text.replace("](figure", "](images/reproduction/figure").replace(
+            "](aggregate", "](images/reproduction/aggregate"
+        )
+    write_whole(target, text.encode())
+    return target
+
+
+def _opening(bench: Bench, note: str) -> str:
+    scale = bench.scale
+    efforts = "; ".join(
+        f"{model}: {effort.points:,} points, {effort.samples:,} samples a size"
+        for model, effort in scale.grid.items()
+        if model in bench.models
+    )
+    data = "\n".join(
+        f"- **{bench.title(name)}**: {_ABOUT[name]}; {_count(bench, name)}."
+        for name in bench.datasets
+    )
+    absent = [source.title for name, source in SOURCES.items() if name not in bench.datasets]
+    missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
+    low, high = scale.sizes
+    remark = f"\n{note}\n" if note else ""
+    partial = (
+        "\nRuns were used as far as they had come, and where there was none of this scale one of a "
+        "smaller: **each table tells the points and samples that it rests on**, and the last "
+        "one lists all runs.\n"
+        if bench.stored
+        else ""
+    )
+    return f"""# The paper, measured again
+
+Every number here was measured by `apiece reproduce all --scale {scale.name}` and stands beside the
+paper's: Covert, Ji, Hashimoto and Zou, *Scaling Laws for the Value of Individual Data Points in
+Machine Learning*, ICML 2024. An empty cell under *paper* means that the paper has no such number.
+
+Asked for: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}.
+{partial}
+The loss is `softmax_of_proba`, which the paper's code computes, unless a table says otherwise. One
+training set serves all points, where the paper draws one for each; a point is never added to a set
+that holds it.
+
+## Data
+
+{data}
+{missing}{remark}"""
+
+
+def _count(bench: Bench, name: str) -> str:
+    data = bench.dataset(name)
+    return (
+        f"a pool of {data.n_pool:,} points with {data.n_features} features, "
+        f"{data.n_validation:,} rows that score"
+    )
+
+
+def _section(exhibit: Exhibit, shown: Shown) -> str:
+    kind = exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
+    if shown.figure is not None:
+        lines += [f"![{exhibit.title}]({exhibit.name}.png)", ""]
+    lines += [markdown(shown.table.head(_MOST_ROWS)), ""]
+    if shown.note:
+        lines += [shown.note, ""]
+    return "\n".join(lines)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table as Markdown; numbers with three digits, nothing where none is known.
+
+    >>> import pandas as pd
+    >>> print(markdown(pd.DataFrame({"data": ["adult"], "R²": [0.98765], "n": [1000]})))
+    | data | R² | n |
+    | --- | ---: | ---: |
+    | adult | 0.988 | 1,000 |
+    """
+    if table.empty:
+        return "*Nothing measured yet.*"
+    kinds = ["---:" if table[name].dtype.kind in "if" else "---" for name in table]
+    lines = [[str(name) for name in table], kinds]
+    lines += [[_cell(cell) for cell in row] for row in table.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, float):
+        if abs(cell) >= 1000:
+            return f"{cell:,.0f}"
+        return f"{cell:.3f}" if abs(cell) >= 1e-3 or not cell else f"{cell:.1g}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -1,0 +1,205 @@
+"""What the parameters of the laws tell: their spread, what goes with them, and how models differ.
+
+Table 2, figures 4 to 6, 8, 12 and 13, and the law of the dataset as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+import apiece
+from apiece import uses
+from apiece._base.typing import FloatArray
+from apiece.laws import Laws
+from apiece.papers import _paper
+from apiece.papers._bench import Bench
+from apiece.papers._drawing import (
+    for_each,
+    histogram,
+    histograms,
+    lines,
+    quartiles,
+    reliable,
+    told,
+    words,
+)
+from apiece.papers._exhibit import Shown, decades, exhibit, panels
+from apiece.papers._runs import TITLES, Setting
+from apiece.plots import plot_aggregate, plot_plane
+
+_FEWEST: Final = 10  # points whose correlation says anything
+
+
+@exhibit(
+    "table2",
+    "Correlation of alpha between models",
+    *("grid", "models"),
+    paper="Pearson correlations from -0.04 to 0.50.",
+)
+def table2(bench: Bench) -> Shown:
+    """Pearson correlation of alpha between each pair of models, over points reliable in both."""
+    rows = []
+    order = [name for name in ("logistic", "svm", "mlp") if name in bench.models]
+    for dataset in bench.datasets:
+        for pair in combinations(order, 2):
+            settings = [Setting(dataset, model) for model in pair]
+            if not all(bench.has(setting) for setting in settings):
+                continue
+            alphas = []
+            for setting in settings:
+                laws = bench.laws(setting)
+                alphas.append(pd.Series(laws.alpha, index=laws.ids)[reliable(laws)])
+            both = pd.concat(alphas, axis=1, join="inner")
+            known = _paper.ALPHA_CORRELATION.get(pair, {})
+            rows.append(
+                {
+                    "data": bench.title(dataset),
+                    "models": f"{TITLES[pair[0]]} / {TITLES[pair[1]]}",
+                    "points": len(both),
+                    "measured": both.corr().iloc[0, 1] if len(both) >= _FEWEST else np.nan,
+                    "paper": known.get(dataset),
+                }
+            )
+    return Shown(pd.DataFrame(rows, columns=["data", "models", "points", "measured", "paper"]))
+
+
+@exhibit(
+    "figure4",
+    "How alpha spreads over points",
+    *("grid", "models"),
+    paper="A mode between 1 and 1.5, and clear differences between points.",
+)
+def figure4(bench: Bench) -> Shown:
+    """Histograms of alpha over points with R² of at least 0.8."""
+    return histograms(bench, lambda laws: laws.alpha, "alpha")
+
+
+@exhibit(
+    "figure5",
+    "Lines that cross: which point is worth more depends on the size",
+    "grid",
+    paper="Lines of different alpha cross, so the order of points changes with the size.",
+)
+def figure5(bench: Bench) -> Shown:
+    """Mean contributions of points at quantiles of alpha; how many pairs change places."""
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        lines(bench, setting, ax)
+        laws = bench.laws(setting)
+        ends = np.argsort(laws.mean(np.array(laws.k_range, dtype=np.float64)), axis=0)
+        rank = np.argsort(ends, axis=0)[reliable(laws)]
+        swapped = [(one[0] - two[0]) * (one[1] - two[1]) < 0 for one, two in combinations(rank, 2)]
+        share = float(np.mean(swapped)) if swapped else np.nan
+        return [{"share of pairs that change places": share}]
+
+    return for_each(bench, bench.grids(), draw)
+
+
+@exhibit(
+    "figure6",
+    "alpha and the distance to the boundary",
+    "grid",
+    paper="Points nearer to the boundary decay more slowly.",
+)
+def figure6(bench: Bench) -> Shown:
+    """Alpha against the signed distance, and their correlation over points."""
+    return _distances(bench, lambda laws: laws.alpha, "alpha", "alpha")
+
+
+@exhibit(
+    "figure8",
+    "How log|c| spreads over points, and its relation with alpha",
+    *("grid", "models"),
+    paper="A well-shaped spread of log|c|, strongly correlated with alpha.",
+)
+def figure8(bench: Bench) -> Shown:
+    """Histograms of log|c|, the plane of (alpha, |c|) of the leading data, and the correlations."""
+    settings, lead = bench.grids("models"), bench.lead("grid")
+    if lead is None:
+        return Shown.nothing()
+    rows = []
+    with panels(len(settings) + 1) as (figure, axes):
+        for setting, ax in zip(settings, axes[1:], strict=True):
+            laws = bench.laws(setting)
+            keep = reliable(laws) & (laws.c != 0)
+            log_c, alpha = np.log(np.abs(laws.c[keep])), laws.alpha[keep]
+            histogram(ax, log_c, "log|c|")
+            ax.set_title(words(bench, setting))
+            both = np.corrcoef(alpha, log_c)[0, 1] if keep.sum() > 2 else np.nan
+            rows.append(
+                {**told(bench, setting), **quartiles(log_c), "correlation with alpha": float(both)}
+            )
+        laws = bench.laws(Setting(lead))
+        plot_plane(laws.select(reliable(laws)), ax=axes[0])
+        axes[0].set_title(words(bench, Setting(lead)))
+    return Shown(pd.DataFrame(rows), figure)
+
+
+@exhibit(
+    "figure12",
+    "The decay beta of the variance",
+    *("grid", "models"),
+    paper="beta mostly between 2 and 4 for logistic regression, between 1 and 2 for MLP and SVM.",
+)
+def figure12(bench: Bench) -> Shown:
+    """Histograms of beta; quartiles of log sigma² in the table."""
+    shown = histograms(bench, lambda laws: laws.beta, "beta")
+    spread = [
+        quartiles(2 * np.log(laws.sigma[reliable(laws)]))["median"]
+        for laws in map(bench.laws, bench.grids("models"))
+    ]
+    return Shown(shown.table.assign(**{"median log sigma²": spread}), shown.figure)
+
+
+@exhibit(
+    "figure13",
+    "log|c| and the distance to the boundary",
+    "grid",
+    paper="No clear trend on MiniBooNE, a positive one on IMDB.",
+)
+def figure13(bench: Bench) -> Shown:
+    """log|c| against the signed distance, and their correlation over points."""
+    return _distances(bench, lambda laws: np.log(np.abs(laws.c)), "log|c|", "log_abs_c")
+
+
+def _distances(
+    bench: Bench, quantity: Callable[[Laws], FloatArray], label: str, name: str
+) -> Shown:
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        data, laws = bench.dataset(setting.dataset), bench.laws(setting)
+        kept = laws.select(reliable(laws))
+        far = uses.boundary(data).loc[kept.ids]
+        sign = np.where(far["label"] == data.labels().max(), 1.0, -1.0)
+        ax.scatter(sign * far["distance"], quantity(kept), s=10, alpha=0.6, linewidths=0)
+        ax.set(xlabel="distance to the boundary, by class", ylabel=label)
+        found = uses.boundary_relation(kept, data)
+        is_one = (found["quantity"] == name) & (found["label"] == "all")
+        one = found[is_one & (found["measure"] == "spearman")].iloc[0]
+        return [{"Spearman correlation": one["agreement"], "low": one["low"], "high": one["high"]}]
+
+    settings = [s for s in bench.grids() if bench.dataset(s.dataset).n_classes == 2]
+    return for_each(bench, settings, draw)
+
+
+@exhibit(
+    "aggregate",
+    "The law of the dataset as a whole",
+    "grid",
+    paper="Equation 2: the mean loss falls as ε + b / k^λ.",
+)
+def aggregate(bench: Bench) -> Shown:
+    """Mean losses of the training sets, and the law through them."""
+
+    def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
+        table = bench.contributions(setting)
+        law = apiece.aggregate(table)
+        plot_aggregate(law, contributions=table, ax=ax)
+        decades(ax)
+        return [{"ε": law.eps, "b": law.b, "λ": law.lam}]
+
+    return for_each(bench, bench.grids(), draw)

@@ -1,0 +1,165 @@
+"""Reproducing: which tables and figures, from which data, how much of it, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apiece._base.check import one_of
+from apiece.errors import PlanError
+from apiece.papers._addition import trainings
+from apiece.papers._bench import Bench
+from apiece.papers._exhibit import EXHIBITS, names
+from apiece.papers._page import write, write_page
+from apiece.papers._scale import MODELS, SCALES
+from apiece.papers._sources import SOURCES, SYNTHETIC, at_hand
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+for _module in ("_goodness", "_parameters", "_accuracy", "_valuation", "_speed"):
+    import_module(f"apiece.papers.{_module}")  # each registers what it can make
+
+
+def reproduce(
+    name: str = "all",
+    *,
+    data: str | Path | None = None,
+    scale: str = "laptop",
+    to: str | Path = "reproduction",
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] = MODELS,
+    stored: bool = False,
+    page: str | Path | None = None,
+    note: str = "",
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> Path:
+    """Make a table or figure of the paper, or all of them.
+
+    Parameters
+    ----------
+    name
+        ``table1`` ... ``table8``, ``figure1`` ... ``figure20``, ``aggregate``, ``speed``, or
+        ``all``.
+    data
+        Folder of the datasets; ``smoke`` needs none.
+    scale
+        ``paper``, ``laptop`` or ``smoke``; see `SCALES`.
+    to
+        Folder of the runs and the results. Call again to continue.
+    datasets, models
+        Which take part; by default all datasets that the folder holds, and all models.
+    stored
+        Whether to collect nothing, and make do with what is stored, also of incomplete runs.
+    page
+        Write the page there too, with its figures beside it.
+    note
+        What the page should say of the data, such as which embeddings they are.
+    n_jobs, progress
+        As in `apiece.collect`.
+
+    Returns
+    -------
+    Path
+        The page that puts each measured number beside the paper's.
+    """
+    chosen = _chosen(name)
+    bench = replace(
+        _bench(data, scale, to, datasets, models, n_jobs), stored=stored, progress=progress
+    )
+    for each in chosen:
+        exhibit = EXHIBITS[each]
+        bench.say(partial("{}: {}".format, each, exhibit.title))
+        shown = exhibit.make(bench)
+        if not shown.table.empty:
+            write(exhibit, shown, bench.to / scale)
+            write_page(bench, bench.to / scale, note=note)
+        elif name != "all":
+            raise PlanError(
+                f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
+                "datasets and models that it is about. Pass others, or leave stored out "
+                "(--stored) to collect what is missing."
+            )
+    if page is not None:
+        return write_page(bench, bench.to / scale, Path(page), note)
+    return bench.to / scale / "reproduction.md"
+
+
+def estimate(
+    name: str = "all",
+    *,
+    data: str | Path | None = None,
+    scale: str = "laptop",
+    to: str | Path = "reproduction",
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] = MODELS,
+    n_jobs: int = 1,
+) -> pd.DataFrame:
+    """Tell which runs are needed, how large they are, and how long what is left of them takes.
+
+    Parameters
+    ----------
+    name, data, scale, to, datasets, models, n_jobs
+        As in `reproduce`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a run: ``run``, ``points``, ``sizes``, ``samples`` (a point, over all sizes),
+        ``contributions``, ``left``, and ``minutes`` of processor time, from timing a few training
+        sets here. Experiments of adding points follow, with their trainings for contributions.
+    """
+    import pandas as pd
+
+    bench = _bench(data, scale, to, datasets, models, n_jobs)
+    needs = tuple({need for each in _chosen(name) for need in EXHIBITS[each].needs})
+    rows = []
+    for setting in dict.fromkeys(bench.settings(needs)):
+        cost = bench.cost(setting)
+        rows.append(
+            {
+                "run": str(setting),
+                "points": cost.points,
+                "sizes": cost.sizes,
+                "samples": cost.samples,
+                "contributions": cost.n_contributions,
+                "left": cost.n_left,
+                "minutes": cost.seconds / 60 / max(1, n_jobs),
+            }
+        )
+    columns = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
+    table = pd.DataFrame(rows, columns=columns)
+    if "addition" not in needs:
+        return table
+    return pd.concat([table, *(trainings(bench, name) for name in bench.datasets)])
+
+
+def _chosen(name: str) -> tuple[str, ...]:
+    return names() if name == "all" else (one_of("table or figure", name, ("all", *names())),)
+
+
+def _bench(
+    data: str | Path | None,
+    scale: str,
+    to: str | Path,
+    datasets: Sequence[str] | None,
+    models: Sequence[str],
+    n_jobs: int,
+) -> Bench:
+    one_of("scale", scale, SCALES)
+    for model in models:
+        one_of("model", model, MODELS)
+    folder = Path("data" if data is None else data)
+    if datasets is not None:
+        wanted = tuple(one_of("dataset", each, (*SOURCES, SYNTHETIC)) for each in datasets)
+        for each in wanted:
+            if each in SOURCES and SOURCES[each].find(folder) is None:
+                raise SOURCES[each].missing(folder)
+    else:
+        wanted = (SYNTHETIC,) if scale == "smoke" else at_hand(folder)
+    return Bench(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs)

@@ -1,0 +1,52 @@
+"""How long it takes, against two scikit-learn fits for every contribution."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+
+from apiece.papers._bench import Bench
+from apiece.papers._exhibit import Shown, exhibit
+from apiece.papers._runs import TITLES
+
+_NEEDS: Final = ("grid", "losses", "models", "uniform", "beyond", "candidates")
+_REFITTED: Final = 10  # points that are refitted at each of three sizes
+
+
+@exhibit(
+    "speed",
+    "Time of every run, against refitting twice",
+    *_NEEDS,
+    paper="No times are given; its code fits two models for every contribution.",
+)
+def speed(bench: Bench) -> Shown:
+    """Tell the runs, how long each took, and how long two fits for each contribution would."""
+    rows = []
+    for setting in dict.fromkeys(bench.settings(_NEEDS)):
+        fast = bench.seconds_each(setting)
+        refit = bench.seconds_each(setting, engine="refit", points=_REFITTED)
+        table = bench.contributions(setting)
+        rows.append(
+            {
+                "data": bench.title(setting.dataset),
+                "model": TITLES[setting.model],
+                "loss": setting.metric,
+                "sizes": setting.design,
+                "points": table.n_points,
+                "contributions": len(table),
+                "minutes": bench.minutes(setting),
+                "ms each": 1e3 * fast,
+                "ms refitted": 1e3 * refit,
+                "times faster": refit / fast,
+                "hours refitted": len(table) * refit / 3600,
+            }
+        )
+    return Shown(
+        pd.DataFrame(rows),
+        note="*minutes* is the time in which the run was collected, from the times at which its "
+        "shards were written, pauses left out. *ms each* and *ms refitted* are processor time of "
+        f"one contribution, measured here one after the other in one process: {_REFITTED} points "
+        "at each of three sizes for the refits. *hours refitted* is what the contributions of the "
+        "run would take at that rate.",
+    )

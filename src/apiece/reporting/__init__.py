@@ -1,0 +1,7 @@
+"""Reports: a run and its laws as one page that a data team opens in a browser."""
+
+from apiece.reporting._findings import find
+from apiece.reporting._report import build, write
+from apiece.reporting._verbs import report, serve
+
+__all__ = ["build", "find", "report", "serve", "write"]

@@ -1,0 +1,198 @@
+r"""Everything that a report shows, gathered into one description and some arrays.
+
+The page computes values and intervals itself, for any size, as `Laws.interval` does: it holds the
+parameters and the covariances in the family's local coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from apiece._base.check import some
+from apiece._base.typing import AnyArray, IntArray
+from apiece.data import Dataset, FilePath
+from apiece.errors import DataError
+from apiece.estimators import Aggregate
+from apiece.laws import FitStatus, Laws, quantile
+from apiece.laws.provenance import plain, version
+from apiece.records import Table, caveat
+from apiece.reporting import _details, _overview, _samples
+from apiece.reporting._payload import packed_size
+from apiece.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT: Final = 1
+_ROOM: Final = 17_500_000  # bytes before base64, which keeps the file below 25 MB
+_REACH: Final = 20  # how far beyond the sampled sizes the slider goes
+_LOSS_REACH: Final = 10  # and the law of the loss
+_MOST_LABELS: Final = 1000
+
+
+def gather(
+    run: Run | None,
+    table: Table,
+    laws: Laws,
+    *,
+    dataset: Dataset | None = None,
+    rows: pd.DataFrame | FilePath | None = None,
+    ids: str | None = None,
+    images: Any = None,
+    advice: pd.DataFrame | None = None,
+    aggregate: Aggregate | None = None,
+    notes: Sequence[str] = (),
+    title: str | None = None,
+    level: float = 0.9,
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the description and the arrays of a report, ready for `pack`.
+
+    ``table`` holds the contributions of ``run``, in memory or streamed; the options are those of
+    `apiece.report`.
+    """
+    points = _samples.places(table, laws.ids)
+    known_rows = None if rows is None else _details.rows_of(laws, rows, ids)
+    description: dict[str, Any] = {
+        "format": FORMAT,
+        "version": version(),
+        "title": title or _title(laws, run),
+        "metric": str(laws.attrs.get("metric") or "loss"),
+        "level": level,
+        "z": float(quantile(level)),
+        "family": laws.family.name,
+        "parameters": list(laws.family.parameters),
+        "k_range": list(laws.k_range),
+        "k_ref": laws.k_ref,
+        "k_reach": [max(1, laws.k_range[0] // 2), _REACH * laws.k_range[1]],
+        "ids": [str(name) for name in laws.ids.tolist()],
+        "statuses": [str(member) for member in FitStatus],
+        "status_counts": _overview.status_counts(laws),
+        "caveat": caveat(laws.attrs),
+        "facts": _overview.facts(laws, table, points, run, level),
+        "advice_counts": _overview.advice_counts(advice),
+        "loss": _loss(table, aggregate, level),
+    }
+    arrays = _law_arrays(laws, level)
+    _add_labels(description, arrays, laws)
+    _add_advice(description, arrays, laws, advice)
+    _add_samples(description, arrays, table, points)
+    near = _details.neighbourhood(laws, dataset, known_rows)
+    description |= near.description
+    arrays |= near.arrays
+    taken = sum(packed_size(array.tobytes()) for array in arrays.values())
+    taken += packed_size("\n".join(description["ids"]).encode("utf-8"))
+    room = _details.Room(_ROOM - taken)
+    for part in (
+        _details.columns(laws, dataset, known_rows, room),
+        _details.pictures(laws, images, room),
+    ):
+        description |= part.description
+        arrays |= part.arrays
+    description["notes"] = [*notes, *room.notes]
+    return dict(plain(description, "report")), arrays
+
+
+def _title(laws: Laws, run: Run | None) -> str:
+    what = f"What {laws.n_points:,} points are worth"
+    return what if run is None else f"{what} for {run.manifest['dataset']['target']}"
+
+
+def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:
+    """Return parameters by name, the upper triangles of the covariances, and the rest.
+
+    Covariances are widened so that the page, which knows one quantile, draws Student's intervals.
+    """
+    arrays: dict[str, AnyArray] = {
+        f"param_{name}": laws.params[:, j] for j, name in enumerate(laws.family.parameters)
+    }
+    if laws.cov is not None:
+        p = len(laws.family.parameters)
+        wider = (quantile(level, laws.df) / quantile(level)) ** 2
+        arrays |= {f"cov_{a}{b}": wider * laws.cov[:, a, b] for a in range(p) for b in range(a, p)}
+    members = list(FitStatus)
+    arrays["status"] = np.array(
+        [members.index(FitStatus(status)) for status in laws.status], np.uint8
+    )
+    arrays["n_samples"] = laws.n_samples.astype(np.uint32)
+    for name in ("sigma", "beta", "r2"):
+        if np.isfinite(getattr(laws, name)).any():
+            arrays[name] = getattr(laws, name).astype(np.float32)
+    return arrays
+
+
+def _add_labels(description: dict[str, Any], arrays: dict[str, AnyArray], laws: Laws) -> None:
+    """Add labels as codes into a list of names, or quantities as they are."""
+    if laws.labels is None:
+        return
+    names, codes = np.unique(laws.labels.astype(str), return_inverse=True)
+    kind = laws.labels.dtype.kind
+    if kind == "f" or (kind in "iu" and len(names) > _MOST_LABELS):
+        arrays["label_number"] = laws.labels.astype(np.float64)
+        return
+    description["labels"] = names.tolist()
+    arrays["label"] = _small(codes)
+
+
+def _add_advice(
+    description: dict[str, Any], arrays: dict[str, AnyArray], laws: Laws, advice: Any
+) -> None:
+    """Add a word of advice for each point, with its reason and probability where given."""
+    if advice is None:
+        return
+    if "advice" not in advice.columns:
+        raise DataError(
+            f"the advice has the columns {some(advice.columns.tolist())}: expected advice, and "
+            "perhaps reason and probability, indexed by point id. Pass what apiece.advise returns."
+        )
+    table = advice.set_axis(advice.index.map(str), axis=0)
+    table = table[~table.index.duplicated()].reindex([str(name) for name in laws.ids.tolist()])
+    for name, plural in (("advice", "advices"), ("reason", "reasons")):
+        if name not in table.columns:
+            continue
+        words = np.array(["" if w is None or w != w else str(w) for w in table[name]], dtype=object)
+        names, codes = np.unique(words.astype(str), return_inverse=True)
+        description[plural] = names.tolist()
+        arrays[name] = _small(codes)
+    if "probability" in table.columns:
+        arrays["probability"] = np.asarray(table["probability"], dtype=np.float32)
+
+
+def _small(codes: IntArray) -> AnyArray:
+    """Return codes in the smallest type that holds them."""
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
+
+
+def _add_samples(
+    description: dict[str, Any], arrays: dict[str, AnyArray], table: Table, points: IntArray
+) -> None:
+    """Add means by size of every point, and every contribution where they are few."""
+    means = _samples.means_by_size(table).of(points)
+    description["bins"] = means.k.tolist()
+    arrays["bin_mean"] = means.mean.astype(np.float32)
+    arrays["bin_error"] = means.error.astype(np.float32)
+    one_by_one = _samples.raw(table, points)
+    if one_by_one is not None:
+        arrays["sample_start"] = one_by_one.start.astype(np.uint32)
+        arrays["sample_k"] = one_by_one.k.astype(np.uint32)
+        arrays["sample_delta"] = one_by_one.delta.astype(np.float32)
+
+
+def _loss(table: Table, aggregate: Aggregate | None, level: float) -> dict[str, Any] | None:
+    """Return mean losses by size, and the aggregate law with its interval if there is one."""
+    means = _samples.loss_by_size(table)
+    if not len(means.k):
+        return None
+    listed = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}
+    found: dict[str, Any] = {name: numbers.tolist() for name, numbers in listed.items()}
+    if aggregate is not None:
+        k_min, k_max = aggregate.k_range
+        k = np.unique(np.append(np.geomspace(k_min, _LOSS_REACH * k_max, 60), float(k_max)))
+        few = k[np.linspace(0, len(k) - 1, 13).astype(int)]  # intervals are smooth, and dear
+        ends = [np.interp(np.log(k), np.log(few), e) for e in aggregate.interval(few, level=level)]
+        curves = {"curve_k": k, "curve": aggregate.mean(k), "low": ends[0], "high": ends[1]}
+        found |= {name: numbers.tolist() for name, numbers in curves.items()}
+        found["k_range"] = [k_min, k_max]
+    return found

@@ -1,0 +1,162 @@
+"""The first screen of a report: what was run, how good the fits are, what was spent."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from apiece._base.typing import FloatArray, IntArray
+from apiece.estimators._families import described
+from apiece.laws import FitStatus, Laws
+from apiece.records import Table
+from apiece.store import Progress, Run
+
+Fact = tuple[str, str]
+
+
+def facts(
+    laws: Laws, table: Table, points: IntArray, run: Run | None, level: float
+) -> dict[str, list[Fact]]:
+    """Return what the overview lists, group by group, as names and texts.
+
+    ``points`` tells where those of the laws are in the table, -1 if nowhere. A sign is clear where
+    the interval of that ``level`` leaves out zero.
+    """
+    groups = {
+        "What was run": _setting(laws, run),
+        "Quality of the fits": _quality(laws, level),
+        "Budget spent": _budget(table, points, run.progress() if run else None),
+    }
+    return {title: listed for title, listed in groups.items() if listed}
+
+
+def status_counts(laws: Laws) -> list[tuple[str, int]]:
+    """Count the points of each status, most frequent first."""
+    counts = Counter(str(FitStatus(member)) for member in laws.status)
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def advice_counts(advice: Any) -> list[tuple[str, int]]:
+    """Count the points of each advice, most frequent first."""
+    if advice is None or "advice" not in advice.columns:
+        return []
+    counts = Counter(str(word) for word in advice["advice"].dropna())
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def _setting(laws: Laws, run: Run | None) -> list[Fact]:
+    attrs = laws.attrs
+    k_min, k_max = laws.k_range
+    listed: list[Fact] = [("points", _points(laws, run))]
+    if run is not None:
+        data = run.manifest["dataset"]
+        kind = data["kind"]
+        if data["classes"]:
+            kind = f"{len(data['classes']):,} classes"
+        listed += [
+            ("dataset", f"{data['target']}: {kind}, {data['n_features']:,} features"),
+            ("scored on", f"{data['n_validation']:,} validation rows"),
+            ("fingerprint", str(data["fingerprint"])[:12]),
+        ]
+    engine = attrs.get("engine")
+    design = attrs.get("design")
+    if attrs.get("model"):
+        listed.append(("model", str(attrs["model"])))
+    if attrs.get("metric"):
+        listed.append(("metric", str(attrs["metric"])))
+    if isinstance(engine, dict):
+        how = "exact" if engine.get("is_exact") else "approximate"
+        listed.append(("engine", f"{engine.get('name')}, {how}"))
+    listed.append(("sizes", f"{k_min:,} to {k_max:,} ({_design(design)})"))
+    if attrs.get("seed") is not None:
+        listed.append(("seed", str(attrs["seed"])))
+    return listed
+
+
+def _points(laws: Laws, run: Run | None) -> str:
+    text = f"{laws.n_points:,}"
+    if run is not None and run.manifest["dataset"].get("n_candidates"):
+        text += f", of which {run.manifest['dataset']['n_candidates']:,} candidates"
+    return text
+
+
+def _design(design: Any) -> str:
+    if not isinstance(design, dict):
+        return str(design or "as sampled")
+    share = design.get("share")
+    shared = "all points share a draw" if share is None else f"{share:,} points share a draw"
+    return f"{design.get('name')}, {shared}"
+
+
+def _quality(laws: Laws, level: float) -> list[Fact]:
+    attrs = laws.attrs
+    known = laws.has_law
+    listed: list[Fact] = [("law", f"{laws.family.name} ({', '.join(laws.family.parameters)})")]
+    if attrs.get("estimator"):
+        chosen = ", chosen by a backtest" if attrs.get("chosen_by") == "auto" else ""
+        listed.append(("estimator", f"{attrs['estimator']}{chosen}"))
+    listed.append(("fitted", f"{int(known.sum()):,} of {laws.n_points:,} points"))
+    for key, words in (("overall_r2", "overall R²"), ("overall_r2_variance", "R² of variance")):
+        if laws.diagnostics.get(key) is not None:
+            listed.append((words, f"{laws.diagnostics[key]:.3f}"))
+    if np.isfinite(laws.r2).any():
+        listed.append(("R² of points", _spread(laws.r2)))
+    if laws.cov is not None and known.any():
+        low, high = laws.interval(laws.k_ref, level=level)
+        told = np.isfinite(low + high)
+        clear = (low[told] > 0) | (high[told] < 0)
+        if len(clear):
+            size = f"k = {round(laws.k_ref):,}"
+            listed.append((f"sign clear at {size}", f"{100 * clear.mean():.0f} % of the points"))
+    return listed + _foretold(laws)
+
+
+def _foretold(laws: Laws) -> list[Fact]:
+    """Say how well these laws' own kind foretold the largest sizes, if that was tried."""
+    if not laws.has_backtest:
+        return []
+    table = laws.backtest()
+    is_own = (table["method"] == laws.attrs.get("estimator")) & (
+        table["family"] == described(laws.family)
+    )
+    if not is_own.any():
+        return []
+    last = table[is_own].sort_values("k").iloc[-1]
+    said = f"R² {last['r2']:.2f}, {100 * last['coverage']:.0f} % of 90 % intervals right"
+    return [(f"foretold at k = {last['k']:,.0f}", said)]
+
+
+def _budget(table: Table, points: IntArray, progress: Progress | None) -> list[Fact]:
+    counts = np.where(points >= 0, table.counts()[points], 0)
+    done = f"{counts.sum():,}"
+    if progress is not None and not progress.is_complete:
+        done += f" of {progress.n_planned:,} planned"
+    listed: list[Fact] = [("contributions", done)]
+    if counts.any():
+        low, high = int(counts.min()), int(counts.max())
+        listed.append(("a point", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
+    n_tasks = int(table.losses().n.sum())
+    if n_tasks:
+        listed.append(("training sets", f"{n_tasks:,}"))
+    if progress is not None:
+        listed += [
+            (words, f"{progress.notes[key]:,}")
+            for key, words in _NOTES.items()
+            if progress.notes.get(key)
+        ]
+        if math.isfinite(progress.certificate):
+            listed.append(("largest remaining error", f"{progress.certificate:.1e}"))
+        if progress.failed:
+            listed.append(("failed tasks", f"{len(progress.failed):,}"))
+    return listed
+
+
+_NOTES = {"fits": "model fits", "refits": "refitted", "unconverged": "stopped early"}
+
+
+def _spread(values: FloatArray) -> str:
+    low, middle, high = np.nanquantile(values, [0.05, 0.5, 0.95])
+    return f"{middle:.2f} in the middle, {low:.2f} to {high:.2f} for 90 %"

@@ -1,0 +1,35 @@
+"""From a run and its laws to a report, one HTML file that opens anywhere without a network."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from apiece._base.files import make_folder, write_whole
+from apiece.laws import Laws
+from apiece.records import Contributions
+from apiece.reporting._content import gather
+from apiece.reporting._page import page
+from apiece.reporting._payload import pack
+from apiece.store import Run
+
+
+def build(
+    run: Run | Contributions, laws: Laws, *, memory: int | str | None = None, **options: Any
+) -> str:
+    """Return the HTML of a report; the options are those of `apiece.report`."""
+    stored = run if isinstance(run, Run) else None
+    with run.table(memory) if isinstance(run, Run) else nullcontext(run) as table:
+        description, arrays = gather(stored, table, laws, **options)
+    return page(pack(description, arrays), description["title"])
+
+
+def write(run: Run | Contributions, laws: Laws, to: str | os.PathLike[str], **options: Any) -> Path:
+    """Write a report to a file, which appears whole or not at all, and return its path."""
+    path = Path(to)
+    html = build(run, laws, **options)
+    make_folder(path.parent)
+    write_whole(path, html.encode("utf-8"))
+    return path

@@ -1,0 +1,265 @@
+"""The report on localhost, following a collection that is under way.
+
+The page asks ``/progress`` every second or so, and ``/data`` when there is a newer version. Laws
+are fitted again whenever shards have arrived. The server listens on 127.0.0.1 only and answers no
+request that names another host, so that a page elsewhere cannot reach it by renaming itself.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from apiece.errors import ApieceError, FitError, StoreError
+from apiece.laws import Laws
+from apiece.laws.provenance import plain
+from apiece.records import Contributions, Table
+from apiece.reporting._content import gather
+from apiece.reporting._page import page
+from apiece.reporting._payload import pack
+from apiece.store import Run, open_run
+
+Fit = Callable[[Run, Table], Laws]
+Find = Callable[[Run, Laws], dict[str, Any]]
+
+_ADDRESS: Final = "127.0.0.1"
+_EARLIER: Final = (0.125, 0.25, 0.5)  # shares of the tasks whose laws begin the history
+_MOST_EARLIER: Final = 500_000  # contributions up to which that history is worth its time
+
+
+@dataclass
+class Follower:
+    """The newest laws of a run, as the server tells them.
+
+    Parameters
+    ----------
+    path
+        The folder of the run.
+    fit
+        Fits laws to contributions of a run.
+    find
+        Returns the options of the report that follow from the run and its laws.
+    memory
+        What contributions may take at once; None reads all of them.
+    """
+
+    path: Path
+    fit: Fit
+    find: Find | None = None
+    memory: int | str | None = None
+    data: bytes = b""
+    news: dict[str, Any] = field(
+        default_factory=lambda: {"version": 0, "stored": 0, "planned": 0, "history": []}
+    )
+    _seen: object = None
+
+    def update(self) -> bool:
+        """Look at the run, and fit anew if it has grown; return whether there is a new version."""
+        try:
+            found = self._signature()
+            if found == self._seen:
+                return False
+            run = open_run(self.path)
+            with run.table(self.memory) as table:
+                progress = run.progress()
+                self._tell(
+                    stored=len(table),
+                    planned=progress.n_planned,
+                    is_complete=progress.is_complete,
+                    trouble=None,
+                )
+                self._seen = found
+                return self._refit(run, table)
+        except FitError:
+            return False  # too little to fit: the page shows progress alone
+        except ApieceError as error:
+            self._tell(trouble=str(error))
+            return False
+
+    def _refit(self, run: Run, table: Table) -> bool:
+        if not len(table):
+            return False
+        is_new = not self.news["history"] and len(table) <= _MOST_EARLIER
+        if is_new and isinstance(table, Contributions):
+            self._look_back(run, table)
+        laws = self._saved(table) or self.fit(run, table)
+        options = self.find(run, laws) if self.find else {}
+        description, arrays = gather(run, table, laws, **options)
+        self.data = pack(description, arrays)
+        history = [*self.news["history"], convergence(laws, table)]
+        self._tell(version=self.news["version"] + 1, fitted=len(table), history=plain(history))
+        return True
+
+    def _look_back(self, run: Run, contributions: Contributions) -> None:
+        """Begin the history with what the first tasks alone would have given."""
+        tasks = np.unique(contributions.task)
+        history = []
+        for share in _EARLIER:
+            last = tasks[: int(share * len(tasks))]
+            part = contributions.where(np.isin(contributions.task, last))
+            if len(last) and len(part) >= 3 * contributions.n_points:
+                history.append(convergence(self.fit(run, part), part))
+        self._tell(history=plain(history))
+
+    def _saved(self, table: Table) -> Laws | None:
+        """Return the laws kept with the run, if they were fitted to all that is there."""
+        file = self.path / "laws.parquet"
+        if not file.exists():
+            return None
+        laws = Laws.load(file)
+        return laws if int(laws.n_samples.sum()) == len(table) else None
+
+    def _signature(self) -> object:
+        files = sorted((self.path / "shards").glob("shard-*.parquet"))
+        kept = [*files, self.path / "manifest.json", self.path / "laws.parquet"]
+        return [(file.name, file.stat().st_mtime_ns) for file in kept if file.exists()]
+
+    def _tell(self, **news: Any) -> None:
+        self.news = {**self.news, **news}  # in one step: requests see the old or the new
+
+
+def convergence(laws: Laws, table: Table) -> dict[str, float]:
+    r"""Return how settled the laws are: the median of $\mathrm{se}(\psi_k) / |\psi_k|$ over points.
+
+    At the middle size $k$ = ``laws.k_ref``; ``samples`` counts contributions a point, on average.
+    """
+    mean, error = laws.mean(laws.k_ref), laws.stderr(laws.k_ref)
+    told = np.isfinite(mean + error) & (mean != 0)
+    relative = np.abs(error[told] / mean[told])
+    return {
+        "samples": len(table) / max(1, table.n_points),
+        "relative_error": float(np.median(relative)) if len(relative) else float("nan"),
+    }
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a follower's report to browsers on this machine.
+
+    Parameters
+    ----------
+    follower
+        What to serve.
+    port
+        Port to listen on, 0 for any free one.
+
+    Raises
+    ------
+    StoreError
+        If the port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, follower: Follower, port: int) -> None:
+        self.follower = follower
+        self.html = page(b"", "apiece", is_live=True).encode("utf-8")
+        try:
+            super().__init__((_ADDRESS, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise StoreError(
+                f"port {port} of {_ADDRESS} cannot be listened on ({error}): expected a free one. "
+                "Pass another with --port, or --port 0 for any that is free."
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"http://{_ADDRESS}:{self.server_port}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host") not in self._hosts():
+            self._send(b"This server answers to 127.0.0.1 alone.", "text/plain", 421)
+            return
+        follower = self.server.follower
+        if self.path == "/":
+            self._send(self.server.html, "text/html; charset=utf-8")
+        elif self.path == "/progress":
+            self._send(json.dumps(follower.news).encode("ascii"), "application/json")
+        elif self.path == "/data":
+            self._send(follower.data, "application/octet-stream")
+        else:
+            self._send(b"There is nothing here.", "text/plain", HTTPStatus.NOT_FOUND)
+
+    do_HEAD = do_GET
+
+    def _hosts(self) -> tuple[str, str]:
+        port = self.server.server_port
+        return f"{_ADDRESS}:{port}", f"localhost:{port}"
+
+    def _send(self, body: bytes, kind: str, code: int = HTTPStatus.OK) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "apiece"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: standard error belongs to the command."""
+
+
+def serve(
+    path: Path,
+    fit: Fit,
+    *,
+    port: int,
+    ready: Callable[[str], None],
+    stop: threading.Event | None = None,
+    every: float = 2.0,
+    find: Find | None = None,
+    memory: int | str | None = None,
+) -> None:
+    """Serve the report of a run until interrupted, looking for news every few seconds.
+
+    Parameters
+    ----------
+    path
+        The folder of the run.
+    fit
+        Fits laws to contributions of the run.
+    port
+        Port to listen on, 0 for any free one.
+    ready
+        Hears the address once it answers.
+    stop
+        Ends serving when set.
+    every
+        Seconds between looks at the run.
+    find
+        Returns the options of the report that follow from the run and its laws.
+    memory
+        What contributions may take at once; None reads all of them.
+    """
+    open_run(path)  # a folder that is no run is told at once
+    follower = Follower(path, fit, find, memory)
+    ended = stop or threading.Event()
+    with Server(follower, port) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            ready(server.url)
+            follower.update()
+            while not ended.wait(every):
+                follower.update()
+        finally:
+            server.shutdown()

@@ -1,0 +1,134 @@
+"""Show a run: as one file, or on this machine while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apiece._base.check import one_of
+from apiece.data import Dataset, FilePath
+from apiece.estimators import DEFAULT_METHOD, METHODS, fit_run, fit_table
+from apiece.laws import Laws
+from apiece.records import Contributions, Table
+from apiece.reporting._findings import find as find_for_report
+from apiece.reporting._report import write as write_report
+from apiece.reporting._serve import serve as serve_report
+from apiece.store import Run
+from apiece.uses import advise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apiece.estimators import Aggregate
+
+
+def report(
+    run: Run | Contributions,
+    laws: Laws | None = None,
+    *,
+    to: str | Path = "report.html",
+    dataset: Dataset | None = None,
+    rows: pd.DataFrame | FilePath | None = None,
+    ids: str | None = None,
+    images: Any = None,
+    advice: pd.DataFrame | bool = True,
+    aggregate: Aggregate | bool = True,
+    title: str | None = None,
+    level: float = 0.9,
+    memory: int | str | None = None,
+) -> Path:
+    """Write an interactive report: one HTML file that opens in any browser, without a network.
+
+    Parameters
+    ----------
+    run
+        A run, or a table of contributions.
+    laws
+        Its laws; None fits them first.
+    to
+        The file to write.
+    dataset
+        The dataset that was collected from: its features are shown for each point, decide which
+        points are near each other, and doubtful labels are tried against others. None reads it
+        again from the file that the run names, if that is still there.
+    rows
+        What people know of the points, such as their texts: a table with one row a point, or the
+        csv, tsv or Parquet file that holds it. None for those of the run's own file.
+    ids
+        The column of ``rows`` that holds the ids; None for its index, in a file the row numbers.
+    images
+        Pictures of the points, in the order of ``laws.ids`` or as a mapping from ids: arrays of
+        shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
+    advice
+        What to do with each point: a table indexed by id with ``advice``, and perhaps ``reason``
+        and ``probability``. True for what `advise` says at the largest sampled size, where labels
+        are tried if that takes seconds; False for none.
+    aggregate
+        The law of the loss itself, drawn through the mean losses; True for what `aggregate`
+        finds, False for none.
+    title
+        Title of the report.
+    level
+        Coverage of the intervals.
+    memory
+        What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    known = fit_run(run, memory=memory) if laws is None else laws
+    found = find_for_report(
+        run,
+        known,
+        advise,
+        dataset=dataset,
+        rows=rows,
+        ids=ids,
+        advice=advice,
+        aggregate=aggregate,
+    )
+    shown: dict[str, Any] = {"images": images, "title": title, "level": level, **found}
+    return write_report(run, known, to, memory=memory, **shown)
+
+
+def serve(
+    run: str | Path,
+    *,
+    ready: Callable[[str], None],
+    port: int = 0,
+    method: str = DEFAULT_METHOD,
+    images: Any = None,
+    title: str | None = None,
+    level: float = 0.9,
+    memory: int | str | None = None,
+    **options: Any,
+) -> None:
+    """Serve the report of a stored run on this machine until interrupted, following its growth.
+
+    Parameters
+    ----------
+    run
+        Folder of the run; it may be under way.
+    ready
+        Hears the address once it answers.
+    port
+        Port to listen on, 0 for any free one.
+    method
+        How laws are fitted, as in `fit`.
+    images, title, level, memory, **options
+        As in `report`; labels are not tried, since laws change all the time.
+    """
+
+    def fitted(opened: Run, table: Table) -> Laws:
+        return replace(fit_table(table, method, None, {}), labels=opened.labels)
+
+    def found(opened: Run, laws: Laws) -> dict[str, Any]:
+        options_found = find_for_report(opened, laws, advise, relabel=False, **options)
+        return {"images": images, "title": title, "level": level, **options_found}
+
+    one_of("method", method, METHODS)
+    serve_report(Path(run), fitted, port=port, ready=ready, find=found, memory=memory)

@@ -1,0 +1,67 @@
+"""What laws are for: values, picks, advice, comparisons and analyses."""
+
+from __future__ import annotations
+
+from apiece.uses._advise import ADVICE, advice_from_laws, doubted
+from apiece.uses._agreement import agreement
+from apiece.uses._baselines import leave_one_out, random_values
+from apiece.uses._boundary import boundary, boundary_relation
+from apiece.uses._crossings import crossing, crossings
+from apiece.uses._exchange import exchange
+from apiece.uses._kinds import KINDS, OF_A_GAME, Weighting, size_weights
+from apiece.uses._means import means
+from apiece.uses._models import compare_laws
+from apiece.uses._movers import movers
+from apiece.uses._neighbours import knn_shapley
+from apiece.uses._plausible import plausibility
+from apiece.uses._ranks import add_ranks, draw_values, drawn_values
+from apiece.uses._redundancy import Joint, Together
+from apiece.uses._relabel import relabel
+from apiece.uses._rules import Quotas, Rules, make_rules
+from apiece.uses._samples import value_samples
+from apiece.uses._theory import theory
+from apiece.uses._value import values_of_laws
+from apiece.uses._verbs import advise, compare, data_of, select, value
+from apiece.uses._weights import SizeWeights, nodes
+
+__all__ = [
+    "ADVICE",
+    "KINDS",
+    "OF_A_GAME",
+    "Joint",
+    "Quotas",
+    "Rules",
+    "SizeWeights",
+    "Together",
+    "Weighting",
+    "add_ranks",
+    "advice_from_laws",
+    "advise",
+    "agreement",
+    "boundary",
+    "boundary_relation",
+    "compare",
+    "compare_laws",
+    "crossing",
+    "crossings",
+    "data_of",
+    "doubted",
+    "draw_values",
+    "drawn_values",
+    "exchange",
+    "knn_shapley",
+    "leave_one_out",
+    "make_rules",
+    "means",
+    "movers",
+    "nodes",
+    "plausibility",
+    "random_values",
+    "relabel",
+    "select",
+    "size_weights",
+    "theory",
+    "value",
+    "value_samples",
+    "values_of_laws",
+]

@@ -1,0 +1,209 @@
+r"""Picks that do not buy the same thing twice: every pick is valued together with those before it.
+
+A law values a point alone. What a set is worth is less than the sum when its points are alike, or
+when together they overshoot: the best single points of one class may together move a decision
+boundary too far. So points are picked one after the other, each by
+
+$$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
+
+its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
+engine computes that for all points of a shortlist at once.
+
+Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts, as long as
+these have enough rows; else several share a part. So the spread of the gains over $j$ tells both
+what comes of the training sets and what comes of these rows, which picks would otherwise be fitted
+to, the more so the larger the training set; and a pick is one that raises most the lower bound of
+what the set gains, its mean less one standard error. In the end the picks are measured again, on
+training sets that had no part in picking them: their gains sum to the gain of the set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from apiece._base.rng import stream
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.collection import Design, DrawnPlan, make_plan
+from apiece.data import Dataset
+from apiece.errors import PlanError
+from apiece.records import Task
+from apiece.uses._rules import Basket, Rules
+
+if TYPE_CHECKING:
+    from apiece.engines import Engine
+
+
+_QUICK: Final = ("linear", "logistic", "knn")  # engines that value many points at once
+_ENOUGH: Final = 50  # validation rows that a training set is judged by, at least, if there are
+_MOST: Final = 500_000  # contributions that take them a minute or so
+
+
+class Joint(NamedTuple):
+    """Rows picked, in order, and what each gains after those before it, with its error."""
+
+    rows: IntArray
+    gain: FloatArray
+    error: FloatArray
+
+
+@dataclass
+class Together:
+    """Values points together, through an engine, on training sets that are never used twice.
+
+    Parameters
+    ----------
+    dataset
+        Pool and candidates.
+    ids
+        Names of the points that may be picked, shape ``(n_rows,)``; rows are positions in it.
+    sizes
+        The smallest and the largest training set.
+    draws
+        Training sets for each pick, and parts of the validation rows.
+    most
+        Picks at most.
+    model, metric, engine
+        As in `collect`.
+    seed
+        Decides the training sets.
+    """
+
+    dataset: Dataset
+    ids: AnyArray
+    sizes: tuple[int, int]
+    draws: int
+    most: int
+    model: Any
+    metric: Any
+    engine: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.draws != int(self.draws) or self.draws < 2:
+            raise PlanError(
+                f"draws={self.draws} training sets for each pick: expected a whole number of at "
+                "least 2. Pass for example draws=10."
+            )
+        self.position = self.dataset.positions(self.ids)
+        self._engine: Engine
+        self._engine = self._judge(np.arange(self.dataset.n_validation))
+        self._plan = self._make_plan()
+        self._next = 0
+
+    def _make_plan(self) -> DrawnPlan:
+        data = self.dataset
+        low, high = self.sizes
+        design = Design.of(
+            (low, high),
+            name="grid" if low == high else "uniform",
+            samples=self.draws * (self.most + 1),
+        )
+        return make_plan(
+            design,
+            n_pool=data.n_pool,
+            points=self.position,
+            seed=self.seed,
+            strata=data.y if data.is_classification else None,
+            class_names=None if data.classes is None else data.classes.tolist(),
+        )
+
+    def _judge(self, rows: IntArray) -> Engine:
+        """Return an engine that judges by some of the validation rows."""
+        from apiece.engines import choose_engine
+
+        data = self.dataset
+        # Candidates join training sets here, so all points are the engine's pool.
+        everyone = replace(
+            data, n_pool=data.n_points, X_val=data.X_val[rows], y_val=data.y_val[rows]
+        )
+        return choose_engine(everyone, model=self.model, metric=self.metric, engine=self.engine)[0]
+
+    @cached_property
+    def _judges(self) -> list[Engine]:
+        """One for each part of the rows, or one for all if the metric is not a mean over rows."""
+        from apiece.engines import METRICS
+
+        if self._engine.metric.name not in METRICS:
+            return [self._engine]
+        order = stream(self.seed, 7).permutation(self.dataset.n_validation)
+        n_parts = max(1, min(self.draws, len(order) // _ENOUGH))
+        return [self._judge(rows) for rows in np.array_split(order, n_parts)]
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether picking takes a minute or so, rather than hours."""
+        n_contributions = self.most * self.draws * len(self.position)
+        return self._engine.name in _QUICK and n_contributions <= _MOST
+
+    def pick(self, rules: Rules) -> Joint:
+        """Pick rows one after the other, then measure what each gained."""
+        basket, so_far = Basket(rules), np.zeros((self.draws, 1))
+        while not basket.is_full:
+            left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
+            left = left[basket.admits(left)]
+            if not len(left):
+                break
+            gains = self._gains(left, basket.rows)
+            mean = _mean(gains)
+            rise = (mean - _error(so_far + gains) + _error(so_far)) / rules.cost[left]
+            best = int(np.argmax(np.nan_to_num(rise, nan=-np.inf)))
+            if not rules.is_wanted(mean[best]):
+                break
+            basket.add(int(left[best]))
+            so_far += np.where(np.isnan(gains), mean, gains)[:, [best]]
+        return self._measured(np.array(basket.rows, dtype=np.int64))
+
+    def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
+        """Return what rows gain after the picks, by training set, shape ``(draws, n_rows)``.
+
+        A training set that a row is in already tells nothing of it, and has nan.
+        """
+        gains = np.full((self.draws, len(rows)), np.nan)
+        points = self.position[rows]
+        for number, task in enumerate(self._draw()):
+            is_outside = ~np.isin(points, task.subset)
+            if is_outside.any():
+                gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
+        return gains
+
+    def _measured(self, rows: IntArray) -> Joint:
+        """Measure each pick after those before it, on training sets of their own."""
+        gains = np.empty((self.draws, len(rows)))
+        for number, task in enumerate(self._draw()):
+            # A pick that happens to be in D joins in its turn.
+            subset = task.subset[~np.isin(task.subset, self.position[rows])]
+            for step, row in enumerate(rows):
+                one = replace(task, subset=subset)
+                gains[number, step] = self._run(
+                    number, one, rows[:step].tolist(), self.position[[row]]
+                ).item()
+        return Joint(rows, _mean(gains), _error(gains))
+
+    def _draw(self) -> list[Task]:
+        first, self._next = self._next, self._next + self.draws
+        return [self._plan[index] for index in range(first, self._next)]
+
+    def _run(self, number: int, task: Task, picked: list[int], points: IntArray) -> FloatArray:
+        """Return the contributions of points to a training set that the picks have joined."""
+        judge = self._judges[number % len(self._judges)]
+        joined = self.position[np.array(picked, dtype=np.int64)]
+        subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
+        return judge.run(Task(task.index, subset, points, task.seed)).delta
+
+
+def _mean(gains: FloatArray) -> FloatArray:
+    """Return the mean over the training sets that tell something, shape ``(n_rows,)``."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(gains, axis=0) / np.isfinite(gains).sum(axis=0))
+
+
+def _error(gains: FloatArray) -> FloatArray:
+    """Return the standard error of that mean, shape ``(n_rows,)``; nan below two of them."""
+    n = np.isfinite(gains).sum(axis=0)
+    squares = np.nansum((gains - _mean(gains)) ** 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(n > 1, np.sqrt(squares / (n * (n - 1.0))), np.nan))

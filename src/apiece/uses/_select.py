@@ -1,0 +1,239 @@
+"""Which points to add: the best at a size, on the way to another, for a price, and together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from apiece._base.check import one_of
+from apiece._base.rng import RandomState, seed_from
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.data import Dataset
+from apiece.errors import CardinalityError, PlanError
+from apiece.laws import Laws, quantile
+from apiece.uses._kinds import size_weights
+from apiece.uses._ranks import drawn_values
+from apiece.uses._redundancy import Together
+from apiece.uses._rules import Quotas, Rules, make_rules
+from apiece.uses._weights import SizeWeights, nodes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REDUNDANCY: Final = ("auto", "aware", "none")
+_SHORTLIST: Final = 10  # times the picks: what is valued together
+_FEWEST: Final = 100
+
+
+def picks_from_laws(
+    laws: Laws,
+    *,
+    take: int | None = None,
+    at: float,
+    until: float | None = None,
+    quotas: Quotas | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    redundancy: str | None = "auto",
+    dataset: Dataset | None = None,
+    model: Any = None,
+    metric: Any = None,
+    engine: str = "auto",
+    draws: int = 20,
+    shortlist: int | None = None,
+    level: float = 0.9,
+    random_state: RandomState = 0,
+) -> pd.DataFrame:
+    r"""Pick the points that help most when added to ``at`` others.
+
+    Points are ranked by $\psi_k$ at $k$ = ``at``, or by its mean over all sizes from ``at`` to
+    ``until``: what a point gives on average while the dataset grows. Equal values keep the order
+    of the points; one without a law is never picked.
+
+    Parameters
+    ----------
+    laws
+        Laws of the points to choose from.
+    take
+        How many to pick.
+    at
+        Size of the training set that they join.
+    until
+        Size that it will grow to.
+    quotas
+        ``{label: how many}``, or ``"balanced"`` to split ``take`` evenly among the classes.
+    costs, budget
+        Cost of every point (a series or mapping by id, or an array), and what may be spent. Points
+        are taken by value for the cost while the budget lasts, and only such as help.
+    redundancy
+        ``"aware"`` values every pick together with those before it, by the engine: exact
+        contributions to ``draws`` random training sets that the picks so far have joined, each
+        judged by validation rows of its own; a pick raises most the lower bound (the mean less a
+        standard error) of what all picks gain.
+        ``"none"`` (or None) ranks points one by one, though near-duplicates are then picked
+        together, and points that overshoot together. ``"auto"`` is aware where ``dataset`` is
+        given, the engine is quick (linear, logistic, knn) and the pool is large enough.
+    dataset
+        The data behind the laws, for ``redundancy``.
+    model, metric, engine
+        As in `collect`; by default those of the run that the laws were fitted to.
+    draws
+        Training sets for each pick, and parts of the validation rows, one for each set as long as
+        a part has 50 rows.
+    shortlist
+        How many of the best single points are valued together; 10 for each pick by default. The
+        work is about picks x ``draws`` x ``shortlist`` contributions.
+    level
+        Coverage of the interval.
+    random_state
+        Seed of training sets and of the draws behind ``p_best``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by id, best first: ``rank`` (from 1), ``value`` (expected gain, in units of the
+        utility), ``low``, ``high``, ``p_best`` (probability, given the uncertainty of the laws,
+        that these rules pick the point), ``label`` if known, and ``cost`` if given. For
+        picks valued together, ``value`` is the gain after the picks above it, measured on training
+        sets of its own, so that the column sums to the gain of all picks on the validation rows;
+        ``alone`` is the gain by the law.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[1.0, 8.0, 5.0], alpha=[1.0, 2.0, 2.0], ids=["a", "b", "c"])
+    >>> select(laws, take=2, at=2)["value"].to_dict()
+    {'b': 2.0, 'c': 1.25}
+    >>> select(laws, take=1, at=2, until=100)["value"].round(4).to_dict()
+    {'b': 0.0513}
+    """
+    import pandas as pd
+
+    how = one_of("redundancy", redundancy or "none", REDUNDANCY)
+    weights = _horizon(at, until)
+    sums = nodes(weights)
+    estimate = laws.functional(sums.k, sums.w, level=level)
+    labels = _labels(laws, dataset)
+    if dataset is not None:
+        dataset.check_is(laws.attrs.get("dataset"))
+    rules = make_rules(
+        take=take,
+        quotas=quotas,
+        costs=costs,
+        budget=budget,
+        ids=laws.ids,
+        labels=labels,
+        is_known=np.isfinite(estimate.value),
+    )
+    seed = seed_from(random_state)
+    sizes = (int(at), int(at if until is None else until))
+    together = None
+    if how == "aware" or (how == "auto" and _may_join(laws, dataset, model, sizes)):
+        near = _shortlist(rules, estimate.value, shortlist)
+        together = Together(
+            **_trained(laws, dataset, model, metric, engine),
+            ids=laws.ids[near],
+            sizes=sizes,
+            draws=draws,
+            most=_most_picks(rules, near),
+            seed=seed,
+        )
+    if together is None or (how == "auto" and not together.is_quick):
+        rows = rules.pick(estimate.value)
+        gains = {name: column[rows] for name, column in estimate._asdict().items()}
+    else:
+        joint = together.pick(rules.of(near))
+        rows, half = near[joint.rows], quantile(level) * joint.error
+        gains = {"value": joint.gain, "low": joint.gain - half, "high": joint.gain + half}
+        gains["alone"] = estimate.value[rows]
+    columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1), **gains}
+    columns["p_best"] = _chances(laws, weights, rules, rows, seed)
+    if labels is not None:
+        columns["label"] = labels[rows]
+    if costs is not None:
+        columns["cost"] = rules.cost[rows]
+    return pd.DataFrame(columns, index=pd.Index(laws.ids[rows], name="point"))
+
+
+def _horizon(at: float, until: float | None) -> SizeWeights:
+    """Return the sizes that count: one, or all from one to another."""
+    if until is None:
+        return SizeWeights(np.array([float(at)]), np.ones(1))
+    if not at <= until:
+        raise CardinalityError(
+            f"until={until} lies below at={at}: expected a size that the dataset grows to. "
+            "Pass a larger one, or leave it out."
+        )
+    return size_weights("shapley", k_range=(1, 1), sizes=(int(at), int(until)))
+
+
+def _labels(laws: Laws, dataset: Dataset | None) -> AnyArray | None:
+    if laws.labels is None and dataset is not None:
+        return np.asarray(dataset.labels()[dataset.positions(laws.ids)])
+    return laws.labels
+
+
+def _shortlist(rules: Rules, value: FloatArray, shortlist: int | None) -> IntArray:
+    """Return the rows to value together: the best by the rules, as if there were more to pick."""
+    picks = rules.pick(value)
+    n = max(_SHORTLIST * len(picks), _FEWEST) if shortlist is None else shortlist
+    if n < len(picks):
+        raise PlanError(
+            f"shortlist={shortlist} is smaller than the {len(picks)} picks: expected at least as "
+            "many. Raise it, or leave it out for ten times the picks."
+        )
+    # Each class gets places in proportion to its quota, so that quotas can be filled.
+    share = np.ceil(n * rules.quota / max(1, rules.quota.sum())).astype(np.int64)
+    order = np.argsort(-value / rules.cost, kind="stable")
+    order = order[np.isfinite(value[order])]
+    best = [order[rules.group[order] == code][:places] for code, places in enumerate(share)]
+    return np.sort(np.concatenate(best))
+
+
+def _most_picks(rules: Rules, near: IntArray) -> int:
+    affordable = int((np.cumsum(np.sort(rules.cost[near])) <= rules.budget).sum())
+    return max(1, min(rules.take, len(near), affordable))
+
+
+def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int, int]) -> bool:
+    """Whether picks can be valued together unasked: model, data and sets to draw are at hand."""
+    from apiece.engines import MODELS
+
+    is_known = model is not None or laws.attrs.get("model") in MODELS
+    if dataset is None or not is_known or laws.attrs.get("groups") is not None:
+        return False
+    is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
+    room = dataset.n_pool if is_outside else dataset.n_pool // 2
+    return max(2, dataset.n_classes) <= sizes[0] and sizes[1] <= room
+
+
+def _trained(
+    laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: str
+) -> dict[str, Any]:
+    """Return what is trained on which data: as asked, or as in the run behind the laws."""
+    from apiece.engines import MODELS
+
+    if dataset is None:
+        raise PlanError(
+            "redundancy='aware' values points together, which needs the data: expected the dataset "
+            "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
+        )
+    chosen = laws.attrs.get("model") if model is None else model
+    if chosen is None or (model is None and chosen not in MODELS):
+        known = f"the run used {chosen!r}" if chosen else "these laws come from no run"
+        raise PlanError(
+            f"redundancy='aware' trains the model, but {known}: expected a model. Pass model=, the "
+            "one that was given to collect."
+        )
+    loss = metric or laws.attrs.get("metric")
+    return {"dataset": dataset, "model": chosen, "metric": loss, "engine": engine}
+
+
+def _chances(
+    laws: Laws, weights: SizeWeights, rules: Rules, rows: IntArray, seed: int
+) -> FloatArray:
+    """Return how often the rules pick each row when values are drawn from their uncertainty."""
+    picks = [rules.pick(values) for values in drawn_values(laws, weights, random_state=seed)]
+    count = np.bincount(np.concatenate(picks), minlength=laws.n_points)[rows]
+    has_error = np.isfinite(laws.select(rows).stderr(weights.k[0]))
+    return np.where(has_error, count / len(picks), np.nan)

@@ -1,0 +1,102 @@
+r"""Values of points as weighted sums of their laws, $v_i = \sum_k w_k \psi_k(\text{params}_i)$."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from apiece._base.rng import RandomState
+from apiece.errors import ApieceWarning
+from apiece.laws import Laws, quantile
+from apiece.uses._kinds import Weighting, size_weights
+from apiece.uses._ranks import add_ranks, drawn_values
+from apiece.uses._weights import SizeWeights, nodes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENOUGH: Final = 1_000  # points that tell where values come from
+
+
+def values_of_laws(
+    laws: Laws,
+    *,
+    kind: str = "shapley",
+    sizes: tuple[int, int] | None = None,
+    n: int | None = None,
+    a: float = 16.0,
+    b: float = 1.0,
+    weights: Weighting | None = None,
+    level: float = 0.9,
+    top: int | None = None,
+    random_state: RandomState = 0,
+) -> pd.DataFrame:
+    r"""Value every point by its law.
+
+    $$v_i = \sum_{k} w_k\,\psi_k(\text{params}_i)$$
+
+    with the weights of [`size_weights`][apiece.uses.size_weights]. The interval is exact for
+    the normal errors of the law's local coordinates (delta method). A law has no value at $k = 0$;
+    the weight of the empty set goes to $k = 1$.
+
+    Parameters
+    ----------
+    laws
+        Laws of the points.
+    kind, sizes, n, a, b, weights
+        Which value, see `size_weights`. Sizes outside ``laws.k_range`` are extrapolations; a
+        warning tells when most of the typical value comes from there.
+    level
+        Coverage of the interval.
+    top
+        Also rank the points, and give the probability that each is among the ``top`` largest.
+    random_state
+        Seed of the draws behind the ranks.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``value``, ``low``, ``high``, ``stderr`` in units of the utility, indexed by id; nan
+        for points without a law, and in all but ``value`` for points without uncertainty. With
+        ``top`` also ``rank`` (1 is the largest), ``rank_low``, ``rank_high`` and ``p_top``.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[1.0, -1.0], alpha=[1.0, 2.0], k_range=(1, 9))
+    >>> value(laws, sizes=(1, 2))["value"].tolist()
+    [0.75, -0.625]
+    """
+    import pandas as pd
+
+    chosen = size_weights(kind, k_range=laws.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
+    sums = nodes(SizeWeights(np.maximum(chosen.k, 1.0), chosen.w))
+    estimate = laws.functional(sums.k, sums.w, level=level)
+    _warn_of_extrapolation(laws, sums)
+    table = pd.DataFrame(estimate._asdict(), index=pd.Index(laws.ids, name="point"))
+    table["stderr"] = (estimate.high - estimate.value) / quantile(level, laws.df)
+    if top is None:
+        return table
+    draws = np.stack(list(drawn_values(laws, sums, random_state=random_state)))
+    return add_ranks(table, draws, top, level)
+
+
+def _warn_of_extrapolation(laws: Laws, sums: SizeWeights) -> None:
+    r"""Warn if most of $\sum_k |w_k \psi_k|$ of the median point lies below the sampled sizes."""
+    few = laws.select(np.flatnonzero(laws.has_law)[:: max(1, laws.n_points // _ENOUGH)])
+    k_min, k_max = laws.k_range
+    below = sums.k < k_min
+    if not below.any() or not few.n_points:
+        return
+    parts = np.abs(few.family.mean(few.params, sums.k) * sums.w)
+    whole = parts.sum(axis=1)
+    share = np.median(parts[:, below].sum(axis=1)[whole > 0] / whole[whole > 0])
+    if share > 0.5:
+        warnings.warn(
+            f"{share:.0%} of the typical value comes from sizes below {k_min:,}, where nothing was "
+            f"sampled: the law is extrapolated from {k_min:,} to {k_max:,}. Pass sizes="
+            f"({k_min}, {k_max}) to value within them, or collect contributions at smaller sizes.",
+            ApieceWarning,
+            stacklevel=4,
+        )

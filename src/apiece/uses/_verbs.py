@@ -1,0 +1,328 @@
+"""Use laws: values, picks, advice, agreement between models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apiece._base.check import one_of
+from apiece._base.rng import RandomState
+from apiece.data import Dataset, read_again
+from apiece.engines import METRICS, MODELS
+from apiece.errors import ApieceError, PlanError
+from apiece.estimators import laws_of, refuse_groups, table_of
+from apiece.laws import Laws
+from apiece.records import Contributions, marked
+from apiece.store import Run
+from apiece.uses._advise import advice_from_laws, doubted
+from apiece.uses._agreement import agreement
+from apiece.uses._kinds import OF_A_GAME, Weighting
+from apiece.uses._plausible import plausibility
+from apiece.uses._relabel import relabel
+from apiece.uses._rules import Quotas
+from apiece.uses._samples import value_samples
+from apiece.uses._select import picks_from_laws
+from apiece.uses._value import values_of_laws
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def value(
+    laws: Laws | Run | Contributions,
+    *,
+    kind: str = "shapley",
+    sizes: tuple[int, int] | None = None,
+    n: int | None = None,
+    a: float = 16.0,
+    b: float = 1.0,
+    weights: Weighting | None = None,
+    source: str = "law",
+    level: float = 0.9,
+    top: int | None = None,
+    random_state: RandomState = 0,
+    memory: int | str | None = None,
+) -> pd.DataFrame:
+    r"""Value every point: a weighted sum of its expected contributions over sizes.
+
+    $$v_i = \sum_k w_k\,\psi_k$$
+
+    Parameters
+    ----------
+    laws
+        Fitted laws, or a run to which they are fitted first.
+    kind
+        ``shapley`` (Distributional Shapley: the mean over ``sizes``), ``data-shapley``,
+        ``beta-shapley``, ``banzhaf`` or ``loo`` (leave-one-out) in a game of ``n`` points, or
+        ``weights``. The kinds of a game also weigh sizes below the sampled ones, where a law is
+        extrapolated; pass ``sizes`` to keep to some.
+    sizes
+        ``(k_min, k_max)``, both included; by default the sampled range for ``shapley``, and all
+        sizes from 0 to n - 1 for the kinds of a game.
+    n
+        Points of the game, the one that is valued included; by default the size of the pool.
+    a, b
+        Shape of Beta Shapley; $a > b$ favours small sizes, $a = b = 1$ is Data Shapley.
+    weights
+        Weights of your own: ``{k: weight}``, or a function of an array of sizes.
+    source
+        ``law``, or ``samples`` for the Monte Carlo mean of a run's contributions, no law between.
+    level
+        Coverage of the interval.
+    top
+        Also rank the points and give the probability that each is among the ``top`` best.
+    random_state
+        Seed of the draws behind the ranks.
+    memory
+        What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id: ``value``, ``low``, ``high``, ``stderr``, in units of the loss;
+        positive helps. With ``top`` also ``rank`` (1 is best), ``rank_low``, ``rank_high`` and
+        ``p_top``; from samples also ``n_samples``; of groups also ``rows``, with how many of them a
+        group entered, and ``per_row``, the value of one.
+    """
+    one_of("source", source, ("law", "samples"))
+    attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
+    options: dict[str, Any] = {
+        "kind": kind,
+        "sizes": sizes,
+        "n": attrs.get("n_pool") if n is None and kind in OF_A_GAME else n,
+        "a": a,
+        "b": b,
+        "weights": weights,
+        "level": level,
+        "top": top,
+        "random_state": random_state,
+    }
+    if source == "law":
+        return marked(_per_row(values_of_laws(laws_of(laws, memory), **options), attrs), attrs)
+    if isinstance(laws, Laws):
+        raise PlanError(
+            "source='samples' is asked of laws, which hold none: expected a run, or its "
+            "contributions. Pass the run, or source='law'."
+        )
+    if isinstance(laws, Run):
+        valued = laws.points[laws.points["valued"]]
+        # A group is never inside D either: its training sets are drawn without it.
+        options["is_candidate"] = (valued["role"] != "pool").to_numpy()
+    with table_of(laws, memory) as table:
+        return marked(_per_row(value_samples(table, **options), attrs), attrs)
+
+
+def compare(
+    first: Any,
+    second: Any,
+    *,
+    top: int | None = None,
+    level: float = 0.9,
+    random_state: RandomState = 0,
+    **settings: Any,
+) -> pd.DataFrame:
+    r"""Compare two valuations of the same points: how well do they agree?
+
+    Parameters
+    ----------
+    first, second
+        Each a table with a column ``value``, a series, laws or a run; the last two are valued by
+        `value` first. Points are matched by id.
+    top
+        How many of the best points to compare as sets; a tenth of them by default.
+    level
+        Coverage of the bootstrap interval over points.
+    random_state
+        Seed of the bootstrap.
+    **settings
+        Options of `value`, such as ``kind`` and ``sizes``.
+
+    Returns
+    -------
+    DataFrame
+        Rows ``pearson``, ``spearman``, ``kendall`` and ``top`` (share of the best points in
+        common); columns ``agreement``, ``low``, ``high``, ``n``.
+    """
+    one, two = (
+        value(given, **settings) if isinstance(given, Laws | Run | Contributions) else given
+        for given in (first, second)
+    )
+    return agreement(one, two, top=top, level=level, random_state=random_state)
+
+
+def select(
+    laws: Laws | Run,
+    *,
+    take: int | None = None,
+    at: float,
+    until: float | None = None,
+    quotas: Quotas | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    redundancy: str | None = "auto",
+    dataset: Dataset | None = None,
+    level: float = 0.9,
+    random_state: RandomState = 0,
+    **settings: Any,
+) -> pd.DataFrame:
+    r"""Select the points to add: those with the largest expected contribution $\psi_k$.
+
+    Parameters
+    ----------
+    laws
+        Fitted laws, or a run to which they are fitted first.
+    take
+        How many points.
+    at
+        The size $k$ of the training set they would join.
+    until
+        The size it will grow to: points are then ranked by their mean contribution on the way.
+    quotas
+        ``{label: how many}``, or ``"balanced"`` to split ``take`` evenly among the classes.
+    costs, budget
+        Cost of every point, by id or in the order of the laws, and what may be spent.
+    redundancy
+        ``"aware"`` values every pick together with those before it, so that near-duplicates, and
+        points that overshoot together, are not bought together; it needs the data. ``"none"``
+        ranks points one by one. ``"auto"`` is aware where the data is at hand, the engine is
+        quick (linear, logistic, knn) and the pool is large enough.
+    dataset
+        The data that the run was collected from; None reads that of a run again, if it is in the
+        file where it was.
+    level
+        Coverage of the interval.
+    random_state
+        Seed of what is drawn for ``p_best`` and ``redundancy``.
+    **settings
+        For ``redundancy``: ``model``, ``metric`` and ``engine`` as in `collect`, ``draws`` and
+        ``shortlist``; see `apiece.uses.select`.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id, best first: ``rank``, ``value`` (expected gain in units of the loss),
+        ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
+        ``label``, ``cost``, ``alone`` where they apply.
+    """
+    known = laws_of(laws)
+    if redundancy == "aware":
+        refuse_groups(known.attrs, "redundancy")
+    if dataset is None and isinstance(laws, Run) and redundancy in ("auto", "aware"):
+        dataset = data_of(laws)
+    picks = picks_from_laws(
+        known,
+        take=take,
+        at=at,
+        until=until,
+        quotas=quotas,
+        costs=costs,
+        budget=budget,
+        redundancy=redundancy,
+        dataset=dataset,
+        level=level,
+        random_state=random_state,
+        **settings,
+    )
+    return marked(picks, known.attrs)
+
+
+def data_of(run: Run) -> Dataset | None:
+    """Read the data of a run again, or return None if it is not in the file where it was."""
+    data = run.manifest["dataset"]
+    try:
+        return read_again(data.get("source"), data["fingerprint"])
+    except ApieceError:
+        return None
+
+
+def advise(
+    run: Run | Laws,
+    laws: Laws | None = None,
+    *,
+    dataset: Dataset | None = None,
+    at: int | None = None,
+    level: float = 0.9,
+    best: float = 0.1,
+    draws: int = 20,
+    model: Any = None,
+    metric: Any = None,
+    random_state: RandomState = 0,
+) -> pd.DataFrame:
+    """Advise what to do with every point: keep, drop, relabel, or find more like it.
+
+    Parameters
+    ----------
+    run
+        A run, or laws.
+    laws
+        Laws fitted to the run; fitted now if left out.
+    dataset
+        The data that the run was collected from: ``relabel`` is then advised where models that
+        have not seen a point are sure of another label.
+    at
+        Size of the dataset; the largest that was sampled by default.
+    level
+        The probability from which on a decision is made; below it a point is ``uncertain``.
+    best
+        Share of the points that count as the best, of which more are wanted.
+    draws
+        Training sets on which labels are tried.
+    model, metric
+        As given to `collect`, if they were not names.
+    random_state
+        Seed of these training sets.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by point id: ``advice`` (``keep``, ``drop``, ``relabel``, ``more like this`` or
+        ``uncertain``), ``probability`` that it is right, ``reason`` in words, ``value`` at the size
+        in units of the loss (positive helps) and, with ``dataset``, ``relabel_to`` and the
+        ``gain`` of a contribution from it.
+    """
+    known = laws_of(run) if laws is None else laws
+    size = known.k_range[1] if at is None else at
+    options: dict[str, Any] = {"at": size, "level": level, "best": best}
+    table = advice_from_laws(known, **options)
+    if dataset is not None and dataset.is_classification:
+        refuse_groups(known.attrs, "relabelling")
+        dataset.check_is(known.attrs.get("dataset"))
+        plausible = plausibility(dataset, random_state=random_state)
+        # Laws that were stored name points in words, and data perhaps in numbers.
+        named = plausible.set_axis(plausible.index.astype(str)).loc[table.index.astype(str)]
+        suspects = doubted(named.set_axis(table.index))
+        found = relabel(
+            dataset,
+            suspects.index,
+            to=suspects["likeliest"],
+            at=size,
+            draws=draws,
+            model=_named("model", model, known.attrs, MODELS),
+            metric=_named("metric", metric, known.attrs, METRICS),
+            random_state=random_state,
+        )
+        found["p_likeliest"] = suspects["p_likeliest"]
+        table = advice_from_laws(known, **options, relabelled=found)
+    return marked(table, known.attrs)
+
+
+def _per_row(table: pd.DataFrame, attrs: dict[str, Any]) -> pd.DataFrame:
+    """Add the value of one row, where the points are groups."""
+    groups = attrs.get("groups")
+    if groups is None:
+        return table
+    rows = np.array([groups[str(name)] for name in table.index])
+    return table.assign(rows=rows, per_row=table["value"] / rows)
+
+
+def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str]) -> Any:
+    """Return the model or metric that is given, or that of the run, which a name can tell."""
+    found = attrs.get(what) if given is None else given
+    if isinstance(found, str) and found not in known:
+        raise PlanError(
+            f"the run used the {what} {found!r}, which has no name that could be looked up: "
+            f"expected the same {what} again. Pass {what}=."
+        )
+    return "logistic" if found is None and what == "model" else found

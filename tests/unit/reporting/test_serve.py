@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+
+import pytest
+
+import apiece
+from apiece.errors import StoreError
+from apiece.reporting._payload import unpack
+from apiece.reporting._serve import Follower, Server, serve
+
+from conftest import make_blobs
+
+
+def collect(to, samples):
+    return apiece.collect(
+        make_blobs(), sizes=(8, 40), samples=samples, random_state=0, to=to, progress=False
+    )
+
+
+def fit(run, contributions):
+    return apiece.fit(contributions)
+
+
+@pytest.fixture
+def run(tmp_path):
+    collect(tmp_path / "run", samples=10)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def server(run):
+    follower = Follower(run, fit)
+    follower.update()
+    with Server(follower, 0) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield served
+        served.shutdown()
+
+
+def ask(server, path, host=None, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    headers = {} if host is None else {"Host": host}
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def test_it_listens_on_this_machine_only(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.url.startswith("http://127.0.0.1:")
+
+
+def test_page_progress_and_data_are_there(server, run):
+    answer, body = ask(server, "/")
+    assert answer.status == 200
+    assert b"connect-src 'self'" in body
+    news = json.loads(ask(server, "/progress")[1])
+    assert news["version"] == 1
+    assert news["stored"] == news["planned"] == len(apiece.open(run).contributions())
+    description, arrays = unpack(ask(server, "/data")[1])
+    assert len(description["ids"]) == len(arrays["param_a2"]) == 60
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "", "[::1]"])
+def test_a_request_that_names_another_host_is_refused(server, host):
+    for path in ("/", "/progress", "/data"):
+        answer, body = ask(server, path, host=host)
+        assert answer.status == 421
+        assert b"alone" in body
+
+
+def test_localhost_by_name_is_answered(server):
+    assert ask(server, "/progress", host=f"localhost:{server.server_port}")[0].status == 200
+
+
+def test_answers_may_not_be_framed_read_elsewhere_or_kept(server):
+    answer, _ = ask(server, "/data")
+    assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_other_paths_and_methods_are_refused(server):
+    assert ask(server, "/../manifest.json")[0].status == 404
+    assert ask(server, "/data", method="POST")[0].status == 501
+    answer, body = ask(server, "/", method="HEAD")
+    assert (answer.status, body) == (200, b"")
+
+
+def test_laws_are_fitted_anew_only_when_the_run_has_grown(run):
+    follower = Follower(run, fit)
+    assert follower.update()
+    assert not follower.update()
+    samples = unpack(follower.data)[1]["n_samples"].min()
+    errors = [entry["relative_error"] for entry in follower.news["history"]]
+    collect(run, samples=80)
+    assert follower.update()
+    assert follower.news["version"] == 2
+    assert unpack(follower.data)[1]["n_samples"].min() > samples
+    history = follower.news["history"]
+    assert [entry["samples"] for entry in history] == sorted(e["samples"] for e in history)
+    assert history[-1]["relative_error"] < errors[0]
+
+
+def test_laws_kept_with_the_run_are_shown_as_they_are(run):
+    laws = apiece.fit(apiece.open(run), method="log_ols")
+    laws.save(run / "laws.parquet")
+    follower = Follower(run, fit)
+    follower.update()
+    facts = dict(unpack(follower.data)[0]["facts"]["Quality of the fits"])
+    assert facts["estimator"] == "log_ols"
+
+
+def test_a_run_that_cannot_be_read_is_told_and_the_last_version_stays(run):
+    follower = Follower(run, fit)
+    follower.update()
+    data = follower.data
+    shard = next((run / "shards").iterdir())
+    shard.write_bytes(b"broken")
+    assert not follower.update()
+    assert "shard" in follower.news["trouble"]
+    assert follower.data == data
+
+
+def test_a_taken_port_is_told(server, run):
+    with pytest.raises(StoreError, match="--port 0"):
+        Server(Follower(run, fit), server.server_port)
+
+
+def test_a_folder_that_is_no_run_is_told_at_once(tmp_path):
+    with pytest.raises(StoreError, match="is not a run"):
+        serve(tmp_path, fit, port=0, ready=print)
+
+
+def test_serving_ends_when_told(run):
+    stop, heard = threading.Event(), []
+
+    def ready(url):
+        heard.append(url)
+        stop.set()
+
+    serve(run, fit, port=0, ready=ready, stop=stop, every=0.01)
+    connection = http.client.HTTPConnection(heard[0][7:-1], timeout=5)
+    with pytest.raises(ConnectionError):
+        connection.request("GET", "/")
