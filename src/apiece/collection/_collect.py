@@ -177,8 +177,9 @@ def collect(
 def _warn_of_weak_fits(run: Run) -> None:
     notes = run.progress().notes
     if notes.get("unconverged"):
+        of = f" of {notes['fits']:,}" if notes.get("fits") else ""
         warnings.warn(
-            f"{notes['unconverged']:,} of {notes['fits']:,} fits stopped before convergence, which "
+            f"{notes['unconverged']:,}{of} fits stopped before convergence, which "
             "adds noise to their contributions. Raise max_iter, or scale the features.",
             ApieceWarning,
             stacklevel=3,

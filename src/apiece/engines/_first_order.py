@@ -84,7 +84,7 @@ class FirstOrderEngine(BaseEngine):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit stopped early is one more approximation
-            return self.model.seeded(task.seed).fit(X, y)
+            return self.model.seeded(task.seed).fit(X.copy(), y.copy())
 
     def _predictions(self, fitted: Any) -> AnyArray:
         has_proba = self.metric.needs == "proba"

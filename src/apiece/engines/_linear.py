@@ -159,8 +159,8 @@ class LinearEngine(BaseEngine):
             for block in _blocks(len(points), _REFITS) or [slice(0)]
         ]
         delta = np.concatenate([part.delta for part in parts])
-        unconverged = sum(part.notes["unconverged"] for part in parts)
-        notes = {"refits": len(points), "unconverged": unconverged}
+        notes = {name: sum(part.notes[name] for part in parts) for name in parts[0].notes}
+        notes["refits"] = len(points)
         return Outcome(parts[0].loss, delta, notes=notes)
 
 

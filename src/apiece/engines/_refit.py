@@ -50,18 +50,23 @@ class RefitEngine(BaseEngine):
     def _loss(
         self, model: Any, X: FloatArray, y: AnyArray, task: Task, point: object
     ) -> tuple[float, int]:
-        """Train a fresh copy and return its loss, and whether it stopped short of convergence."""
+        """Train a fresh copy and return its loss, and whether it stopped short of convergence.
+
+        The fit gets copies of ``X`` and ``y``: a model that works in place must not change the
+        training sets of the fits that follow.
+        """
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                loss = self.metric.loss(self.dataset.y_val, self._predict(clone(model).fit(X, y)))
+                fitted = clone(model).fit(X.copy(), y.copy())
+                loss = self.metric.loss(self.dataset.y_val, self._predict(fitted))
         except Exception as error:  # whatever a user's model raises is reported with its task
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
-                f"{error}. Every other task is kept; mend the model or the sizes and collect again."
+                f"{error}. Every other task is kept; fix the model or the sizes and collect again."
             ) from error
         if not np.isfinite(loss):
             raise EngineError(

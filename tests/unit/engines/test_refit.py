@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import hinge_loss
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+import apiece
 from apiece import Dataset
 from apiece.engines import choose_engine
-from apiece.errors import EngineError, ModelError
+from apiece.errors import ApieceWarning, EngineError, ModelError
 from apiece.records import Task
 
 from conftest import make_blobs
@@ -112,3 +116,69 @@ def test_the_choice_of_engine_gives_its_reason(blobs):
 def test_auto_says_why_it_refits(model, why):
     engine, reason = choose_engine(make_blobs(n_classes=3), model=model)
     assert (engine.name, reason) == ("refit", why)
+
+
+class Overwriting(LogisticRegression):
+    """Fits as its base class does, then destroys the arrays that it was given."""
+
+    def fit(self, X, y):
+        super().fit(X.copy(), y.copy())
+        X[:], y[:] = 0.0, 0
+        return self
+
+
+def losses_of_plain_refits(dataset, model, task, loss):
+    """Return the loss of a fit on D and of a fit on D and each point, all from fresh arrays."""
+    losses = []
+    for more in ([], *([point] for point in task.points)):
+        rows = np.concatenate([task.subset, more]).astype(int)
+        losses.append(loss(clone(model).fit(dataset.points_X[rows], dataset.targets(rows))))
+    return np.array(losses)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(copy=False), LogisticRegression()),
+        make_pipeline(MinMaxScaler(copy=False), LogisticRegression()),
+        Overwriting(),
+    ],
+)
+def test_a_classifier_that_overwrites_its_data_does_not_touch_later_fits(blobs, model):
+    task = Task(0, np.arange(20), np.arange(30, 40), 0)
+    losses = losses_of_plain_refits(
+        blobs, model, task, lambda f: log_loss(blobs.y_val, f.predict_proba(blobs.X_val))
+    )
+    outcome = choose_engine(blobs, model=model, engine="refit")[0].run(task)
+    np.testing.assert_allclose(outcome.delta, losses[0] - losses[1:], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [Ridge(copy_X=False), PLSRegression(n_components=2, copy=False)])
+@pytest.mark.parametrize("engine", ["refit", "auto"])
+def test_a_regressor_that_overwrites_its_data_does_not_touch_later_fits(line, model, engine):
+    task = Task(0, np.arange(20), np.arange(30, 40), 0)
+    losses = losses_of_plain_refits(
+        line, model, task, lambda f: mean_squared_error(line.y_val, f.predict(line.X_val))
+    )
+    outcome = choose_engine(line, model=model, engine=engine)[0].run(task)
+    np.testing.assert_allclose(outcome.delta, losses[0] - losses[1:], rtol=0, atol=1e-12)
+
+
+def test_influence_functions_survive_a_model_that_overwrites_its_data(line):
+    one, other = (
+        choose_engine(line, model=Ridge(copy_X=copy), engine="first-order")[0].run(TASK).delta
+        for copy in (True, False)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_linear_run_whose_refits_stop_early_ends_with_a_warning(line):
+    X, X_val = (np.column_stack([X, X[:, 0]]) * [1, 1, 1e-3, 1] for X in (line.X, line.X_val))
+    collinear = Dataset.from_arrays(X, line.y, X_val=X_val, y_val=line.y_val, kind="regression")
+    model = Ridge(alpha=0, solver="sag", tol=1e-14)
+    with pytest.warns(ApieceWarning, match=r"of [\d,]+ fits stopped before convergence"):
+        run = apiece.collect(
+            collinear, model=model, sizes=(10, 12), samples=2, points=[0, 1], random_state=0
+        )
+    assert run.manifest["engine"]["name"] == "linear"
+    assert len(run.contributions()) > 0
