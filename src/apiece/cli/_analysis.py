@@ -203,9 +203,7 @@ Examples:
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--method", default="knn-shapley", show_default=True, help=f"{', '.join(BASELINES)}.")
 @click.option("--neighbors", default=5, show_default=True, help="K of knn-shapley.")
-@click.option(
-    "--model", default="logistic", show_default=True, help=f"Of loo: {', '.join(MODELS)}."
-)
+@click.option("--model", default="auto", show_default=True, help=f"Of loo: {', '.join(MODELS)}.")
 @click.option("--metric", help=f"The loss of loo: {', '.join(METRICS)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"Of loo: {', '.join(ENGINES)}.")
 @click.option("--random-state", default=0, show_default=True, help="Seed.")

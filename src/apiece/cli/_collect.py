@@ -31,7 +31,12 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.command(epilog=_EXAMPLE)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="Folder of the run.")
-@click.option("--model", default="logistic", show_default=True, help=f"One of {', '.join(MODELS)}.")
+@click.option(
+    "--model",
+    default="auto",
+    show_default=True,
+    help=f"One of {', '.join(MODELS)}. auto: logistic for classes, ridge for quantities.",
+)
 @click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
 @click.option(
     "--samples", default=100, show_default=True, help="Contributions for every point, at least."

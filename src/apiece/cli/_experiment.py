@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHARED = (
     click.option("--samples", type=int, help="Contributions a point."),
     click.option("--repeats", type=int, help="How often everything is repeated."),
-    click.option("--model", default="logistic", show_default=True, help=", ".join(MODELS)),
+    click.option("--model", default="auto", show_default=True, help=", ".join(MODELS)),
     click.option("--metric", help=f"Loss: {', '.join(METRICS)}."),
     click.option("--method", help="Estimator of the laws."),
     click.option("--random-state", type=int, default=0, show_default=True, help="Seed."),

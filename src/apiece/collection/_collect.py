@@ -34,7 +34,7 @@ from apiece.store import FolderStore, MemoryStore, Run
 def collect(
     dataset: Dataset,
     *,
-    model: Any = "logistic",
+    model: Any = "auto",
     sizes: Sequence[int] | None = None,
     samples: int = 100,
     metric: str | Metric | Callable[[Any, Any], float] | None = None,
@@ -65,8 +65,9 @@ def collect(
     dataset
         The pool that D is drawn from, the validation set, and any candidates.
     model
-        A name (``logistic``, ``linear``, ``ridge``, ``mlp``, ``svm``, ``knn``, ``tree``,
-        ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
+        ``auto`` (logistic regression for classes, ridge regression for quantities), another name
+        (``logistic``, ``linear``, ``ridge``, ``mlp``, ``svm``, ``knn``, ``tree``, ``forest``,
+        ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
     sizes
         ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default up to half of
         the pool, at most 1,000, and down to a tenth of that.

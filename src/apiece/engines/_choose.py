@@ -81,7 +81,7 @@ class Engine(Protocol):
 def choose_engine(
     dataset: Dataset,
     *,
-    model: Any = "logistic",
+    model: Any = "auto",
     metric: str | Metric | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
 ) -> tuple[Engine, str]:

@@ -163,7 +163,7 @@ def _warm_logistic(
 def choose_group_engine(
     dataset: Dataset,
     *,
-    model: Any = "logistic",
+    model: Any = "auto",
     metric: str | Metric | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
 ) -> tuple[GroupEngine, str]:

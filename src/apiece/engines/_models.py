@@ -125,6 +125,7 @@ _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
 }
 
 MODELS = tuple(_BUILDERS)
+_DEFAULT = {"classification": "logistic", "regression": "ridge"}
 
 
 @dataclass(frozen=True)
@@ -205,13 +206,15 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
     Parameters
     ----------
     model
-        A name such as ``logistic``, or an estimator with scikit-learn's interface.
+        A name such as ``logistic``, ``auto`` for logistic regression or ridge regression by the
+        kind of data, or an estimator with scikit-learn's interface.
     kind
         ``classification`` or ``regression``.
     n_features, n_classes
         The data's shape, from which ``logistic`` picks its solver.
     """
     if isinstance(model, str):
+        model = _DEFAULT[kind] if model == "auto" else model
         if model not in _BUILDERS:
             raise unknown_name("model", model, MODELS)
         builders = _BUILDERS[model]

@@ -205,7 +205,7 @@ class Market:
         n_candidates: int = 1000,
         samples: int = 200,
         method: str = DEFAULT_METHOD,
-        model: Any = "logistic",
+        model: Any = "auto",
         metric: Any = None,
         n_jobs: int = 1,
         run: Run | None = None,

@@ -67,7 +67,7 @@ def removal(
     samples: int = 100,
     repeats: int = 10,
     methods: Sequence[str] = METHODS,
-    model: Any = "logistic",
+    model: Any = "auto",
     metric: Any = None,
     method: str = DEFAULT_METHOD,
     random_state: RandomState = 0,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def leave_one_out(
     dataset: Dataset,
     *,
-    model: Any = "logistic",
+    model: Any = "auto",
     metric: str | Metric | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
     random_state: RandomState = 0,

@@ -137,3 +137,11 @@ def test_other_parameters_make_another_description():
 def test_a_model_that_does_not_fit_is_refused_in_words(model, kind, error, words):
     with pytest.raises(error, match=words):
         resolve_model(model, kind=kind, **SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("classification", "logistic"), ("regression", "ridge")]
+)
+def test_auto_is_the_linear_model_for_the_kind_of_data(kind, name):
+    found = resolve_model("auto", kind=kind, n_features=3, n_classes=2)
+    assert found.describe() == resolve_model(name, kind=kind, n_features=3, n_classes=2).describe()
