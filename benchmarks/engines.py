@@ -255,7 +255,8 @@ def main() -> None:
     if options.first_order:
         with threadpool_limits(1):
             convex = [case for case in cases if type(case.model) in (Ridge, LogisticRegression)]
-            return first_order(convex, options.data, options.sizes)
+            first_order(convex, options.data, options.sizes)
+        return
     print("| model | k | engine, us | refits, ms | ratio | error | products | refitted |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with threadpool_limits(1):

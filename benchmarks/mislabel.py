@@ -101,8 +101,12 @@ def one(name: str, share: float, draw: int, options) -> list[dict]:
     values |= by_pydvl(
         options.pydvl,
         {
-            **{"X": X, "y": noisy, "X_val": X_val, "y_val": y_val},
-            **{"permutations": options.permutations, "seed": draw},
+            "X": X,
+            "y": noisy,
+            "X_val": X_val,
+            "y_val": y_val,
+            "permutations": options.permutations,
+            "seed": draw,
         },
     )
     where = {"dataset": name, "flipped": share, "draw": draw}

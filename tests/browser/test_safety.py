@@ -45,7 +45,7 @@ def malicious(tmp_path_factory):
         }
     )
     samples = apiece.Contributions(**{**vars(samples), "ids": ids})
-    rows = pd.DataFrame({name: ids for name in PAYLOADS}, index=ids)
+    rows = pd.DataFrame(dict.fromkeys(PAYLOADS, ids), index=ids)
     rows["number " + PAYLOADS[1]] = np.arange(n)
     advice = pd.DataFrame({"advice": ids, "reason": ids, "probability": 0.5}, index=ids)
     path = apiece.report(

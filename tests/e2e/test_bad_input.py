@@ -168,7 +168,7 @@ def test_a_store_of_something_else_is_refused_and_untouched(folder, extra, words
 
 def test_a_damaged_shard_is_named_and_mended_by_collecting_again(folder):
     collect(folder)
-    shard = sorted((folder / "run" / "shards").iterdir())[0]
+    shard = min((folder / "run" / "shards").iterdir())
     whole = shard.read_bytes()
     shard.write_bytes(whole[:50])
     expect(CliRunner().invoke(cli, ["fit", str(folder / "run")]), 1, shard.name, "Collect again")

@@ -132,7 +132,8 @@ def flat(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as the first column, unless its rows are merely counted."""
     if table.index.name is None and type(table.index).__name__ == "RangeIndex":
         return table
-    return table.rename_axis(str(table.index.name or "point")).reset_index()
+    name = table.index.name
+    return table.rename_axis("point" if name is None else str(name)).reset_index()
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

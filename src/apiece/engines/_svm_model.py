@@ -180,7 +180,7 @@ class FittedSVM:
         for out, family in self._held_out:
             self._scores[out] = family.own.decision_out
             error = np.maximum(error, family.own.dual.violation)
-        self._start = None
+        self._start: FloatArray | None = None
         return self._calibrate(decision, self._scores[None], self._y[None], error, np.zeros(1) > 0)
 
     def add(self, Z: FloatArray, y: AnyArray) -> Predictions:

@@ -85,7 +85,7 @@ def read_adult(folder: Path) -> Rows:
     table = pd.concat(parts, ignore_index=True)
     label = table.pop("income").astype(str).str.rstrip(".")
     if not set(label) <= {">50K", "<=50K"}:
-        odd = sorted(set(label) - {">50K", "<=50K"})[0]
+        odd = min(set(label) - {">50K", "<=50K"})
         raise _broken(folder / "adult.data", f"the income {odd!r}", ">50K or <=50K in column 15")
     numbers = list(_ADULT_NUMBERS)
     try:
@@ -134,7 +134,7 @@ def read_imdb_table(path: Path) -> Rows:
         raise _broken(path, f"columns {', '.join(map(str, table))}", "review and sentiment")
     odd = set(table["sentiment"]) - {"positive", "negative"}
     if odd:
-        raise _broken(path, f"the sentiment {sorted(map(str, odd))[0]!r}", "positive or negative")
+        raise _broken(path, f"the sentiment {min(map(str, odd))!r}", "positive or negative")
     is_positive = (table["sentiment"] == "positive").to_numpy()
     return Rows(table["review"].astype(str).tolist(), is_positive.astype(np.int64))
 

@@ -186,7 +186,7 @@ class _explained:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         is_absent = isinstance(error, FileNotFoundError) and not self.what.startswith("write")
         if not isinstance(error, Exception) or isinstance(error, StoreError) or is_absent:
             return

@@ -62,7 +62,7 @@ def test_the_same_labels_in_any_dress_make_the_same_dataset(given):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, bool])
 def test_narrow_numbers_become_float64_without_change_of_value(dtype):
     narrow = (X * 3).astype(dtype)
-    dataset = Dataset.from_arrays(narrow, Y, **{"X_val": narrow[:4], "y_val": Y[:4]})
+    dataset = Dataset.from_arrays(narrow, Y, X_val=narrow[:4], y_val=Y[:4])
     assert dataset.X.dtype == np.float64
     assert_array_equal(dataset.X, narrow.astype(np.float64))
     assert_array_equal(dataset.X_val, narrow[:4].astype(np.float64))

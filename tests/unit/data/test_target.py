@@ -35,7 +35,7 @@ def encode(values, like):
         (np.arange(21), "regression"),
         (np.arange(900) % 30, "classification"),
         (np.arange(900) % 31, "regression"),
-        ([Decimal("1.5"), Decimal("2")], "regression"),
+        ([Decimal("1.5"), Decimal(2)], "regression"),
         (pd.array([1.5, 2.5], dtype="Float64"), "regression"),
         (np.array([0.5, 1.5], dtype=np.float16), "regression"),
     ],
