@@ -1,4 +1,4 @@
-"""What the site needs beyond Markdown: equations as MathML, and the README as its first page."""
+"""What the site needs beyond Markdown: MathML, and pages that are files of the root."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\
 _ROOT = Path(__file__).parents[1]
 
 
+_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
+_ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4,}\.md)\)")
+
+
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Fill the first page with the README, whose links start one folder higher."""
-    if page.file.src_uri != "index.md":
+    """Fill some pages with files of the root, whose links start one folder higher."""
+    if page.file.src_uri not in _PAGES:
         return markdown
-    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
-    readme = re.sub(r"\]\(docs/", "](", readme)
-    return re.sub(
-        r"\[([^\]]+)\]\((?!http)[^)]*(?:CITATION\.cff|LICENSE|CHANGELOG\.md)\)", r"\1", readme
-    )
+    text = (_ROOT / _PAGES[page.file.src_uri]).read_text(encoding="utf-8")
+    return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
 
 
 def on_page_content(content: str, **_: Any) -> str:

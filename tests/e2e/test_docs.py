@@ -1,11 +1,13 @@
-"""Every Python snippet of the docs runs, page by page."""
+"""Every Python snippet of the docs runs, page by page; links, tables and headings are whole."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from markdown.extensions.toc import slugify
 from matplotlib import pyplot
 
 from apiece import plots
@@ -15,6 +17,8 @@ FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = sorted(
     str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if FENCE.search(page.read_text())
 )
+TEXTS = sorted([*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md")])
+NAMES = [str(page.relative_to(DOCS.parent)) for page in TEXTS]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -43,7 +47,73 @@ def test_the_gallery_shows_every_plot_light_and_dark():
         assert f"images/gallery/{name}-dark.png#only-dark" in text
 
 
-def test_links_between_pages_lead_somewhere():
-    for page in [DOCS.parent / "README.md", *DOCS.rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def prose(page):
+    """Return the lines of a page that are not code, with their numbers."""
+    is_code = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code:
+            yield number, line
+
+
+def headings(page):
+    return [line.lstrip("# ").strip() for _, line in prose(page) if re.match(r"#{1,6} ", line)]
+
+
+def anchors(page):
+    """Return the ids that the site gives to the headings of a page."""
+    plain = (re.sub(r"[`*$]|\]\([^)]*\)|\[", "", heading) for heading in headings(page))
+    return {slugify(heading, "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=NAMES)
+def test_links_lead_to_a_page_and_a_heading(page):
+    for number, line in prose(page):
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", line):
+            where = page.parent / target if target else page
+            assert where.exists(), f"line {number} links to {target}"
+            if anchor and where.suffix == ".md":
+                assert anchor in anchors(where), f"line {number} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=NAMES)
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(page):
+    expected = None
+    for number, line in prose(page):
+        if not line.startswith("|"):
+            expected = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`|\$[^$]*\$", "", line)))
+        expected = expected or cells
+        assert cells == expected, f"line {number} has {cells - 1} cells instead of {expected - 1}"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=NAMES)
+def test_no_page_has_a_heading_twice(page):
+    # A changelog repeats its kinds of change in every version.
+    if page.name != "CHANGELOG.md":
+        twice = [heading for heading, n in Counter(headings(page)).items() if n > 1]
+        assert not twice
+
+
+def test_decisions_are_short_records_of_one_form_in_the_index():
+    records = sorted((DOCS / "decisions").glob("0*.md"))
+    index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    for number, record in enumerate(records, 1):
+        title, *rest = headings(record)
+        assert record.name.startswith(f"{number:04d}-")
+        assert rest == ["Context", "Decision", "Consequences"]
+        assert len(record.read_text(encoding="utf-8").split()) <= 200, record.name
+        assert f"| [{number:04d}]({record.name}) | {title.partition('. ')[2]} |" in index
+
+
+def test_the_architecture_names_every_package():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rows = text.partition("## Packages")[2].partition("**Imports")[0]
+    cells = [line.split("|")[1] for line in rows.splitlines() if line.startswith("| `")]
+    named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    source = DOCS.parent / "src" / "apiece"
+    modules = {file.parent.name for file in source.glob("*/__init__.py")}
+    modules |= {file.stem for file in source.glob("*.py") if not file.stem.startswith("__")}
+    assert modules <= named

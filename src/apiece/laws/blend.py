@@ -63,6 +63,8 @@ class Blend(Linear):
     def places(self, member: Linear) -> list[int]:
         """Tell where the parameters of a member are among those of the blend.
 
+        Examples
+        --------
         >>> blend = Blend(Ridge((0, 100)))
         >>> [blend.places(member) for member in blend.members]
         [[0, 2], [0, 1, 2], [0, 3]]
