@@ -78,7 +78,11 @@ def _write_whole(path: Path, data: bytes, *, replace: bool) -> bool:
 
 
 def _link(beside: Path, path: Path) -> None:
-    """Give a file its name unless that is taken; by hand where a disk knows no hard links."""
+    """Give a file its name unless that is taken.
+
+    On a disk without hard links this looks first and then renames, so that of two processes at the
+    same instant the second one wins.
+    """
     try:
         os.link(beside, path)
     except FileExistsError:
@@ -86,10 +90,9 @@ def _link(beside: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_SUCH_SKILL:
             raise
-        with open(path, "xb") as file:
-            file.write(beside.read_bytes())
-            file.flush()
-            os.fsync(file.fileno())
+        if path.exists():
+            raise FileExistsError(error.errno, "the name is taken", str(path)) from None
+        os.replace(beside, path)
 
 
 def read_table(source: Any, **settings: Any) -> pa.Table:

@@ -23,12 +23,12 @@ from apiece.collection._request import (
     group_table,
     point_table,
     positions,
-    stored,
+    store_of,
 )
 from apiece.data import Dataset, groups_of
 from apiece.engines import Metric, choose_engine, choose_group_engine
-from apiece.errors import ApieceWarning
-from apiece.store import FolderStore, MemoryStore, Run
+from apiece.errors import ApieceWarning, StoreError
+from apiece.store import Run, Store
 
 
 def collect(
@@ -49,7 +49,7 @@ def collect(
     random_state: RandomState = None,
     n_jobs: int | None = None,
     backend: str | None = None,
-    to: str | Path | None = None,
+    to: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
@@ -108,7 +108,7 @@ def collect(
         A cluster instead: ``dask://host:port`` (its scheduler), or ``ray``. Nor on this.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
-        that fsspec knows); None keeps it in memory.
+        that fsspec knows), or a `Store` object; None keeps it in memory.
     progress
         True for a bar on standard error, False for silence, None for a bar on a terminal.
 
@@ -139,7 +139,8 @@ def collect(
         n_sizes=n_sizes,
         share=share,
     )
-    known = stored(to)
+    store = store_of(to)
+    known = store.manifest if store.has_run() else None
     if known is not None and known["samples"] > wanted.samples:
         wanted = replace(wanted, samples=known["samples"])  # a run grows, and never shrinks
     seed = seed_from(known["seed"] if known and random_state is None else random_state)
@@ -160,7 +161,7 @@ def collect(
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= compare(chosen, oracle, plan)
-    store = MemoryStore(manifest, table) if to is None else FolderStore.create(to, manifest, table)
+    store.start(manifest, table)
     with reporter(progress) as hears:
         low, high = wanted.k_min, wanted.k_max
         hears.say(f"engine: {chosen.name} ({reason})")
@@ -171,12 +172,18 @@ def collect(
         )
         run_plan(chosen, plan, store, n_jobs=n_jobs, backend=backend, reporter=hears)
     run = Run(store)
-    _warn_of_weak_fits(run)
+    progress_made = run.progress()
+    if store.layout.n_tasks == len(plan) and not progress_made.is_complete:
+        raise StoreError(
+            f"{progress_made.n_shards:,} of {progress_made.n_shards_planned:,} shards are in "
+            f"{store}: expected all of them. Something has removed files; collect again with the "
+            "same settings to replace them."
+        )
+    _warn_of_weak_fits(progress_made.notes)
     return run
 
 
-def _warn_of_weak_fits(run: Run) -> None:
-    notes = run.progress().notes
+def _warn_of_weak_fits(notes: dict[str, int]) -> None:
     if notes.get("unconverged"):
         of = f" of {notes['fits']:,}" if notes.get("fits") else ""
         warnings.warn(

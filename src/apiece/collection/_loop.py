@@ -1,9 +1,9 @@
-"""The campaign: the units of work that a store lacks, through the engine, into the store.
+"""The loop of a collection: the units of work that a store lacks, through the engine, into it.
 
 Each unit's result depends on the unit alone, and each is stored whole as soon as it is done. So the
-answer is the same for any number of workers, any order and any number of interruptions; and
-several collectors may work on one run at the same time, since they write the same files, each
-taking the units in a random order of its own.
+answer is the same for any number of workers, any order and any number of interruptions. Several
+collectors may work on one run at the same time: they write the same contributions, each takes
+the units in a random order, and each skips what another one has completed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import secrets
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from apiece._base.progress import Reporter, Silent
 from apiece.collection._compute import ATTEMPTS, HOPELESS
 from apiece.collection._pools import Pool, WorkersLost, pool_of
-from apiece.collection._work import Done, Job, keep
+from apiece.collection._work import Done, Job
 from apiece.engines import Engine
 from apiece.errors import EngineError, StoreError
 from apiece.records import Plan
-from apiece.store import Store
+from apiece.store import Layout, Store
 
 
 def run_plan(
@@ -39,7 +40,8 @@ def run_plan(
     engine
         Computes a task.
     plan
-        All tasks of the run; the store's layout says how they are grouped.
+        All tasks that are wanted; the store's layout says how they are grouped. The run may hold
+        more of them, if another collector has asked for more.
     store
         Keeps the shards.
     n_jobs
@@ -49,7 +51,7 @@ def run_plan(
         ``dask://host:port``, ``ray``, or None for this machine or the caller's
         ``joblib.parallel_config``.
     reporter
-        Hears how far the work is.
+        Receives how far the work is.
 
     Raises
     ------
@@ -57,41 +59,51 @@ def run_plan(
         After everything else was computed and stored, if some tasks failed.
     """
     hears = reporter or Silent()
-    complete, n_rows = _take_stock(store, hears)
-    todo = [index for index in range(len(store.layout)) if index not in complete]
+    layout = replace(store.layout, n_tasks=len(plan))
+    complete, n_rows = _take_stock(store, layout, hears)
+    todo = [index for index in range(len(layout)) if index not in complete]
     hears.start(store.manifest["n_contributions"], n_rows)
-    # In an order of its own: collectors that went the same way would do the same units twice.
+    # In a random order: collectors that took the same one would do the same units twice.
     secrets.SystemRandom().shuffle(todo)
 
-    failed: dict[int, str] = {}
-    job, pool = Job.of(engine, plan, store), pool_of(backend, n_jobs, len(todo))
-    with job.marked(), closing(_units(pool, job, store, todo, hears)) as units:
+    failed: dict[int, dict[int, str]] = {}
+    pool = pool_of(backend, n_jobs, len(todo))
+    with (
+        Job.on(store, engine, plan, layout) as job,
+        closing(_units(pool, job, store, todo, hears)) as units,
+    ):
         for footer, shard in units:
             if shard is not None:
-                keep(store, shard)
+                store.write(shard)
             hears.advance(footer.n_rows)
             n_rows += footer.n_rows
-            failed |= footer.failed
-            if not n_rows and len(failed) >= HOPELESS:
+            if footer.failed:
+                failed[footer.index] = footer.failed
+            if not n_rows and sum(map(len, failed.values())) >= HOPELESS:
                 break
-    if failed:
-        first = min(failed)
+    messages: dict[int, str] = {}
+    for index, tasks in failed.items():
+        if not store.is_complete(layout.unit(index)):  # no other collector has computed it
+            messages |= tasks
+    if messages:
         raise EngineError(
-            f"{len(failed)} of {len(plan):,} tasks failed; {n_rows:,} contributions of the others "
-            f"are stored. The first: {failed[first]}"
+            f"{len(messages)} of {len(plan):,} tasks failed; {n_rows:,} contributions of the "
+            f"others are stored. The first: {messages[min(messages)]}"
         )
 
 
-def _take_stock(store: Store, hears: Reporter) -> tuple[set[int], int]:
+def _take_stock(store: Store, layout: Layout, hears: Reporter) -> tuple[set[int], int]:
     """Return the units that are complete, and how many contributions they hold."""
     complete, n_rows = set(), 0
     for index in store.indices():
+        if index >= len(layout):
+            continue
         try:
             shard = store.read(index)
         except StoreError as error:
             hears.say(str(error))
             continue
-        if shard.footer.completes(store.layout.unit(index)):
+        if shard.footer.completes(layout.unit(index)):
             complete.add(index)
             n_rows += len(shard)
     return complete, n_rows
@@ -103,8 +115,8 @@ def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter)
     When workers are lost, the units that were under way are tried again one by one, so that one
     which takes its worker with it is found; after three times it is given up and recorded.
     """
-    present = set(store.indices())
     left = dict.fromkeys(todo)
+    incomplete = left.keys() & set(store.indices())  # perhaps damaged where a footer does not show
     losses = Counter[int]()
 
     while left:
@@ -113,7 +125,7 @@ def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter)
 
         def units(batch: list[int], under_way: set[int] = under_way) -> Iterator[int]:
             for index in batch:
-                if index not in present and store.has(index):
+                if index not in incomplete and store.is_complete(job.layout.unit(index)):
                     del left[index]  # another collector has just stored it
                     continue
                 under_way.add(index)

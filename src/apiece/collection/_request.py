@@ -18,7 +18,7 @@ from apiece.collection._plan import DrawnPlan
 from apiece.data import Dataset, Groups
 from apiece.engines import Engine
 from apiece.errors import PlanError
-from apiece.store import SCHEMA_VERSION, Layout, Manifest, open_run, place_of
+from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,11 @@ def default_sizes(dataset: Dataset, groups: Groups | None = None) -> tuple[int, 
     return min(k_min, k_max), k_max
 
 
-def stored(where: str | Path | None) -> Manifest | None:
-    """Return the manifest of the run at ``where``, or None if there is no run yet."""
-    if where is None or not place_of(where).has("manifest.json"):
-        return None
-    return open_run(where).manifest
+def store_of(to: str | Path | Store | None) -> Store:
+    """Return the store that ``to`` means: a folder or an address, a store object, or memory."""
+    if to is None:
+        return MemoryStore()
+    return to if isinstance(to, Store) else FolderStore(to)
 
 
 def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:

@@ -1,8 +1,8 @@
 """A unit of work as a worker sees it: draw its tasks, compute them, store the shard or return it.
 
-A worker is told everything once (`Job`) and then hears the number of a unit. It draws the unit's
-tasks itself, so that nothing but that number travels. If it can see the run's folder (it looks for
-a mark that the collector left there), it stores the shard and returns the footer alone.
+A worker receives the `Job` once; afterwards only unit indices are sent. It draws the unit's tasks
+itself. If it can reach the run's store (it looks for a mark that the collector left there), it
+stores the shard and returns the footer alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apiece.collection._compute import compute
 from apiece.engines import Engine
 from apiece.errors import StoreError
 from apiece.records import Plan
-from apiece.store import FolderStore, Footer, Layout, Shard, Store, make_shard
+from apiece.store import Footer, Layout, Shard, Store, make_shard
 
 _known: dict[str, Job] = {}
 
@@ -39,30 +39,37 @@ class Job:
     engine, plan, layout
         What computes a task, all tasks, and how they are grouped into units.
     store
-        The run's folder, if there is one; a worker that sees it writes there.
+        The run's store, if other processes may reach it; a worker that does writes there.
     token
-        Name of this job, and of its mark in the folder.
+        Name of this job, and of its mark in the store.
     """
 
     engine: Engine
     plan: Plan
     layout: Layout
-    store: FolderStore | None
+    store: Store | None
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
-    def of(cls, engine: Engine, plan: Plan, store: Store) -> Job:
-        """Build the job that fills a store."""
-        return cls(engine, plan, store.layout, store if isinstance(store, FolderStore) else None)
+    @contextmanager
+    def on(cls, store: Store, engine: Engine, plan: Plan, layout: Layout) -> Iterator[Job]:
+        """Build the job that fills a store, and mark the store for as long as the block lasts."""
+        token = secrets.token_hex(8)
+        store.mark(token)
+        try:
+            yield cls(engine, plan, layout, store if store.is_marked(token) else None, token)
+        finally:
+            with suppress(StoreError, OSError):  # a mark that stays does no harm
+                store.unmark(token)
 
     def run(self, index: int) -> Done:
-        """Compute a unit, and store it if the run's folder is in reach."""
+        """Compute a unit, and store it if the run's store is in reach."""
         unit = self.layout.unit(index)
         shard = compute(self.engine, unit, [self.plan[task] for task in unit.tasks])
         if self.store is None or not self.store.is_marked(self.token):
             return Done(shard.footer, shard)
         try:
-            keep(self.store, shard)
+            self.store.write(shard)
         except StoreError:  # perhaps a matter of this worker; else the collector will say it
             return Done(shard.footer, shard)
         return Done(shard.footer, None)
@@ -72,27 +79,6 @@ class Job:
         tasks = self.layout.unit(index).tasks
         shard = make_shard(index, [], end_task=tasks.stop, failed=dict.fromkeys(tasks, reason))
         return Done(shard.footer, shard)
-
-    @contextmanager
-    def marked(self) -> Iterator[None]:
-        """Leave a mark in the run's folder for as long as the job is under way."""
-        if self.store is None:
-            yield
-            return
-        try:
-            self.store.mark(self.token)
-            yield
-        finally:
-            self.store.unmark(self.token)
-
-
-def keep(store: Store, shard: Shard) -> None:
-    """Store a shard; one with failed tasks never takes the place of a complete one."""
-    if shard.footer.failed and store.has(shard.index):
-        with suppress(StoreError, FileNotFoundError):
-            if store.footer(shard.index).completes(store.layout.unit(shard.index)):
-                return
-    store.write(shard)
 
 
 def work(job: Job, index: int) -> Done:

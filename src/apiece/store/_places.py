@@ -6,9 +6,12 @@ written beside and renamed; object stores do so by themselves.
 
 from __future__ import annotations
 
+import random
 import re
+import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +23,7 @@ from apiece.errors import StoreError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")  # two letters: C:/ is a folder of Windows
 _STALE_SECONDS = 3600.0
+_LOCK_SECONDS = 30.0  # a lock is held for one read and one write
 
 
 class Place(Protocol):
@@ -175,6 +179,31 @@ class Bucket:
 
     def _at(self, name: str) -> str:
         return f"{self.uri}/{name}".rstrip("/")
+
+
+@contextmanager
+def locked(place: Place, name: str) -> Iterator[None]:
+    """Hold a lock that every process which works on a place respects, for a ``with`` block.
+
+    The lock is a file that only one process can create. One that has been there for half a minute
+    belongs to a process that was killed, and is removed.
+    """
+    file, token = f".{name}.lock.tmp", secrets.token_bytes(8)
+    holder, since = b"", time.monotonic()
+    while not place.write(file, token, replace=False):
+        with suppress(FileNotFoundError):  # released a moment ago
+            present = place.read(file)
+            if present != holder:
+                holder, since = present, time.monotonic()
+            elif time.monotonic() > since + _LOCK_SECONDS:
+                place.remove(file)
+        time.sleep(random.uniform(0.01, 0.05))
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            if place.read(file) == token:
+                place.remove(file)
 
 
 class _explained:

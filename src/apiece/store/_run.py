@@ -14,7 +14,7 @@ import numpy as np
 from apiece._base.check import as_bytes
 from apiece._base.typing import AnyArray
 from apiece.records import Contributions, Moments, Table, caveat
-from apiece.store._manifest import Manifest
+from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, Store
 from apiece.store._streamed import Losses, Streamed
 
@@ -68,11 +68,11 @@ class Run:
 
     def __repr__(self) -> str:
         data, model = self.manifest["dataset"], self.manifest["model"]["name"]
-        where = f" at {self.store.place}" if isinstance(self.store, FolderStore) else " in memory"
+        where = f"at {self.store}" if isinstance(self.store, FolderStore) else "in memory"
         progress = self.progress()
         weakness = caveat(self.manifest)
         return (
-            f"<Run{where}: {model} on {data['n_pool']:,} points, {self.manifest['metric']}, "
+            f"<Run {where}: {model} on {data['n_pool']:,} points, {self.manifest['metric']}, "
             f"{progress.n_contributions:,} of {progress.n_planned:,} contributions"
             + (f"; {weakness}>" if weakness else ">")
         )
@@ -80,7 +80,7 @@ class Run:
     @property
     def path(self) -> Path | None:
         """The run's folder, or None for a run in memory or in an object store."""
-        return self.store.path if isinstance(self.store, FolderStore) else None
+        return self.store.path
 
     @property
     def manifest(self) -> Manifest:
@@ -239,4 +239,6 @@ def open_run(path: str | Path) -> Run:
     StoreError
         If the folder is not a run.
     """
-    return Run(FolderStore(path))
+    store = FolderStore(path)
+    read_manifest(store.place)
+    return Run(store)

@@ -64,8 +64,19 @@ class Footer:
     failed: dict[int, str] = field(default_factory=dict)
 
     def completes(self, unit: Unit) -> bool:
-        """Whether it holds all of that unit of work."""
-        return not self.failed and self.end_task == unit.tasks.stop
+        """Whether it holds all of that unit of work, or more (the run has grown since)."""
+        return not self.failed and self.end_task >= unit.tasks.stop
+
+    def holds_more_than(self, other: Footer) -> bool:
+        """Whether a shard should take the place of another one of the same unit of work.
+
+        Contributions depend on the plan alone, so that more rows include the fewer.
+        """
+        return self._amount > other._amount
+
+    @property
+    def _amount(self) -> tuple[int, int, int]:
+        return self.n_rows, self.end_task, -len(self.failed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,16 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from apiece._base.files import read_table
 from apiece.errors import StoreError
-from apiece.store._layout import Layout
+from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
-from apiece.store._places import Disk, place_of
+from apiece.store._places import Disk, locked, place_of
 from apiece.store._shards import Footer, Shard, decode, decode_footer, encode
 
 if TYPE_CHECKING:
@@ -29,123 +31,274 @@ if TYPE_CHECKING:
 _SHARD_NAME = re.compile(r"shard-(\d{8,})\.parquet")
 
 
-class Store(Protocol):
-    """What every store promises: a shard that was written is there, whole, until replaced."""
+class Store(ABC):
+    """Where the shards of one run are kept, by the index of their unit of work.
+
+    `collect` accepts a store as ``to``. The base class states what any store must guarantee; the
+    tests of `apiece.testing.StoreContract` check it.
+
+    **Durability.** A shard that `write` has accepted is there, whole, until a shard that holds more
+    takes its place. A reader sees all of a shard or none of it.
+
+    **Several writers.** Any number of collectors, in threads, processes or on other machines, may
+    write to one run at the same time. The contributions of a unit depend on the plan alone, so
+    two shards of one unit never contradict each other; they differ only in how much they hold:
+
+    - the unit at the end of a plan grows when the run is extended,
+    - a collector may have failed at tasks that another one can compute.
+
+    A shard is therefore replaced only by one that holds more (`Footer.holds_more_than`), or if it
+    is damaged. Comparing and replacing are one step for all writers.
+
+    **Growing.** `extend` only ever raises the number of samples. It compares with the manifest that
+    is stored at that moment, in one step for all collectors, so that of several requests the
+    largest is kept. A store object keeps the manifest that it last read: after another process
+    has extended the run, `manifest`, `layout` and `indices` describe the run as it was before, and
+    a shard may hold more tasks than they say.
+
+    **Listing.** `indices` may miss a shard that is being written while the store is listed, and
+    may name one whose contents are damaged; `read` notices damage.
+    """
 
     @property
+    @abstractmethod
     def manifest(self) -> Manifest:
-        """What the run is about."""
-        ...
+        """What the run is about, as last read by this object; StoreError before `start`."""
 
     @property
+    @abstractmethod
     def points(self) -> pd.DataFrame:
         """The points by position: ``id``, ``label``, ``role``, ``valued``."""
-        ...
 
-    @property
-    def layout(self) -> Layout:
-        """How tasks are grouped into shards."""
-        ...
+    @abstractmethod
+    def has_run(self) -> bool:
+        """Whether a run has been started here."""
 
+    @abstractmethod
+    def start(self, manifest: Manifest, points: pd.DataFrame) -> None:
+        """Start a run; if there is one, accept the request as `extend` does.
+
+        Of several collectors that start at once, one manifest is kept, and all use it.
+
+        Raises
+        ------
+        StoreError
+            If the run that is there is about other contributions.
+        """
+
+    @abstractmethod
     def extend(self, manifest: Manifest) -> None:
-        """Accept a manifest that asks for more samples of the same contributions."""
-        ...
+        """Accept a manifest that asks for as many or more samples of the same contributions.
 
+        Raises
+        ------
+        StoreError
+            If it is about other contributions.
+        """
+
+    @abstractmethod
     def write(self, shard: Shard) -> None:
-        """Keep a shard, in place of any earlier one of its index."""
-        ...
+        """Keep a shard, unless the one that is there is whole and holds as much.
 
-    def has(self, index: int) -> bool:
-        """Whether a shard of that index is there."""
-        ...
+        Raises
+        ------
+        StoreError
+            If it cannot be kept; what was there before is untouched.
+        """
 
+    @abstractmethod
     def indices(self) -> list[int]:
-        """The indices of the shards that are there, rising."""
-        ...
+        """Return the indices of the shards that are there, rising."""
 
+    @abstractmethod
     def footer(self, index: int) -> Footer:
-        """Return what a shard tells of itself, without reading it."""
-        ...
+        """Return the description of a shard, without reading its contributions.
 
+        Raises
+        ------
+        StoreError
+            If the shard is truncated; damage within may go unnoticed.
+        FileNotFoundError
+            If there is none.
+        """
+
+    @abstractmethod
     def read(self, index: int) -> Shard:
-        """Return a shard, checked."""
-        ...
+        """Return a shard, checked.
 
-
-class _Described:
-    """The part that both stores share: a manifest, and the layout written in it."""
-
-    manifest: Manifest
+        Raises
+        ------
+        StoreError
+            If the shard is damaged.
+        FileNotFoundError
+            If there is none.
+        """
 
     @property
     def layout(self) -> Layout:
         """How tasks are grouped into shards."""
         return Layout(**self.manifest["layout"])
 
-    def _accept(self, where: object, manifest: Manifest) -> Manifest | None:
-        """Return the manifest to keep from now on, or None if the present one covers it."""
-        refuse_mismatch(where, self.manifest, manifest)
-        if manifest["layout"]["n_tasks"] <= self.manifest["layout"]["n_tasks"]:
-            return None
-        layout = {**self.manifest["layout"], "n_tasks": manifest["layout"]["n_tasks"]}
-        grown = {key: manifest[key] for key in ("samples", "n_contributions")}
-        return {**self.manifest, **grown, "layout": layout}
+    @property
+    def path(self) -> Path | None:
+        """The folder of the run, or None if it is not one on this machine's disks."""
+        return None
+
+    def mark(self, token: str) -> None:  # noqa: B027
+        """Leave a mark by which a copy of this object, in another process, knows the place again.
+
+        The default is for stores that other processes cannot reach: it does nothing.
+        """
+
+    def is_marked(self, token: str) -> bool:
+        """Whether the mark is visible from here; if so, workers write shards themselves."""
+        return False
+
+    def unmark(self, token: str) -> None:  # noqa: B027
+        """Remove the mark."""
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Whether a shard is there that holds all of a unit of work, by its footer."""
+        try:
+            return self.footer(unit.index).completes(unit)
+        except (StoreError, FileNotFoundError):
+            return False
 
 
-class MemoryStore(_Described):
-    """Shards in a dictionary."""
+def grown_manifest(where: object, stored: Manifest, wanted: Manifest) -> Manifest | None:
+    """Return the manifest that covers both requests, or None if the stored one does.
 
-    def __init__(self, manifest: Manifest, points: pd.DataFrame) -> None:
-        self.manifest = manifest
-        self.points = points
+    Raises
+    ------
+    StoreError
+        If they are about different contributions.
+    """
+    refuse_mismatch(where, stored, wanted)
+    if wanted["layout"]["n_tasks"] <= stored["layout"]["n_tasks"]:
+        return None
+    layout = {**stored["layout"], "n_tasks": wanted["layout"]["n_tasks"]}
+    grown = {key: wanted[key] for key in ("samples", "n_contributions")}
+    return {**stored, **grown, "layout": layout}
+
+
+class MemoryStore(Store):
+    """Shards in a dictionary, for as long as the process lives; safe for several threads.
+
+    Parameters
+    ----------
+    manifest, points
+        As for `start`; leave them out to hand an empty store to ``collect(to=...)``.
+    """
+
+    def __init__(
+        self, manifest: Manifest | None = None, points: pd.DataFrame | None = None
+    ) -> None:
+        self._manifest = manifest
+        self._points = points
         self._shards: dict[int, Shard] = {}
+        self._lock = threading.Lock()
+
+    def __str__(self) -> str:
+        return "memory"
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run is about."""
+        if self._manifest is None:
+            raise StoreError(
+                "this store holds no run yet: expected one that was started. Pass it to "
+                "collect(..., to=store) first."
+            )
+        return self._manifest
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """The points by position: ``id``, ``label``, ``role``, ``valued``."""
+        assert self._points is not None, self.manifest  # a run has both
+        return self._points
+
+    def has_run(self) -> bool:
+        """Whether a run has been started here."""
+        return self._manifest is not None
+
+    def start(self, manifest: Manifest, points: pd.DataFrame) -> None:
+        """Start a run, or accept the request as `extend` does."""
+        with self._lock:
+            if self._manifest is None:
+                self._manifest, self._points = manifest, points
+                return
+        self.extend(manifest)
 
     def extend(self, manifest: Manifest) -> None:
-        """Accept a manifest that asks for more samples of the same contributions."""
-        self.manifest = self._accept("this run", manifest) or self.manifest
+        """Accept a manifest that asks for as many or more samples of the same contributions."""
+        with self._lock:
+            stored = self.manifest
+            self._manifest = grown_manifest("this run", stored, manifest) or stored
 
     def write(self, shard: Shard) -> None:
-        """Keep a shard, in place of any earlier one of its index."""
-        self._shards[shard.index] = shard
-
-    def has(self, index: int) -> bool:
-        """Whether a shard of that index is there."""
-        return index in self._shards
+        """Keep a shard, unless the one that is there holds as much."""
+        with self._lock:
+            known = self._shards.get(shard.index)
+            if known is None or shard.footer.holds_more_than(known.footer):
+                self._shards[shard.index] = shard
 
     def indices(self) -> list[int]:
-        """The indices of the shards that are there, rising."""
-        return sorted(self._shards)
+        """Return the indices of the shards that are there, rising."""
+        with self._lock:
+            return sorted(self._shards)
 
     def footer(self, index: int) -> Footer:
-        """Return what a shard tells of itself."""
-        return self._shards[index].footer
+        """Return the description of a shard."""
+        return self.read(index).footer
 
     def read(self, index: int) -> Shard:
         """Return a shard."""
+        if index not in self._shards:
+            raise FileNotFoundError(f"shard {index} is not in memory")
         return self._shards[index]
 
 
-class FolderStore(_Described):
-    """Shards as Parquet files in a folder; safe against kills and against a second collector.
+class FolderStore(Store):
+    """Shards as Parquet files in a folder; safe against kills and with several collectors.
 
     Parameters
     ----------
     where
-        The folder of the run, or its address in an object store (``s3://bucket/run``); it must
-        hold a manifest, and `create` makes one.
+        The folder of the run, or its address in an object store (``s3://bucket/run``). It may
+        be empty: then `start` begins a run.
     """
 
     def __init__(self, where: str | Path) -> None:
         self.place = place_of(where)
-        self.manifest = read_manifest(self.place)
+        self._manifest: Manifest | None = None
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    @classmethod
+    def create(cls, where: str | Path, manifest: Manifest, points: pd.DataFrame) -> FolderStore:
+        """Start a run, or open the one that is there if it is about the same contributions."""
+        store = cls(where)
+        store.start(manifest, points)
+        return store
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run is about, as this object last read it."""
+        if self._manifest is None:
+            self._manifest = read_manifest(self.place)
+        return self._manifest
 
     @property
     def path(self) -> Path | None:
         """The folder, or None in an object store."""
         return self.place.path if isinstance(self.place, Disk) else None
 
-    @classmethod
-    def create(cls, where: str | Path, manifest: Manifest, points: pd.DataFrame) -> FolderStore:
+    def has_run(self) -> bool:
+        """Whether a run has been started here."""
+        return self.place.has("manifest.json")
+
+    def start(self, manifest: Manifest, points: pd.DataFrame) -> None:
         """Start a run, or open the one that is there if it is about the same contributions.
 
         Raises
@@ -153,9 +306,9 @@ class FolderStore(_Described):
         StoreError
             If the folder holds another run or something else, or cannot be written.
         """
-        place = place_of(where)
+        place = self.place
         names = place.names()  # listed first: what another collector adds follows its manifest
-        is_new = not place.has("manifest.json")
+        is_new = not self.has_run()
         if is_new and any(not _is_ours(name) for name in names):
             raise StoreError(
                 f"{place} holds files that are not a run: expected a new or empty folder. "
@@ -166,12 +319,10 @@ class FolderStore(_Described):
         if is_new:
             signed = {**manifest, "files": {"points.parquet": _digest(table)}}
             place.write("manifest.json", encode_manifest(signed), replace=False)
-        store = cls(where)
-        store.extend(manifest)  # refuses another run, before anything of it is touched
+        self.extend(manifest)  # refuses another run, before anything of it is touched
         if not is_whole:
             place.write("points.parquet", table)
         place.sweep()
-        return store
 
     @property
     def points(self) -> pd.DataFrame:
@@ -191,23 +342,33 @@ class FolderStore(_Described):
             ) from error
 
     def extend(self, manifest: Manifest) -> None:
-        """Accept a manifest that asks for more samples of the same contributions."""
-        grown = self._accept(self.place, manifest)
-        if grown is not None:
-            self.place.write("manifest.json", encode_manifest(grown))
-            self.manifest = grown
+        """Accept a manifest that asks for as many or more samples of the same contributions."""
+        self._manifest = read_manifest(self.place)
+        if grown_manifest(self.place, self._manifest, manifest) is None:
+            return
+        with locked(self.place, "manifest"):  # another collector may be extending it, too
+            stored = read_manifest(self.place)
+            grown = grown_manifest(self.place, stored, manifest)
+            if grown is not None:
+                self.place.write("manifest.json", encode_manifest(grown))
+            self._manifest = grown or stored
 
     def write(self, shard: Shard) -> None:
-        """Keep a shard, in place of any earlier one of its index."""
-        self.place.write(_name(shard.index), encode(shard))
-
-    def has(self, index: int) -> bool:
-        """Whether a file for that shard is there."""
-        return self.place.has(_name(index))
+        """Keep a shard, unless the one that is there is whole and holds as much."""
+        name, data = _name(shard.index), encode(shard)
+        if self.place.write(name, data, replace=False):
+            return
+        with locked(self.place, f"shard-{shard.index}"):
+            try:
+                is_better = shard.footer.holds_more_than(self.read(shard.index).footer)
+            except (StoreError, FileNotFoundError):  # damaged, or removed a moment ago
+                is_better = True
+            if is_better:
+                self.place.write(name, data)
 
     def indices(self) -> list[int]:
-        """The indices of the shards that are there, rising."""
-        within = len(self.layout)  # a stray file beyond is none of ours
+        """Return the indices of the shards that are there, rising."""
+        within = len(self.layout)  # files beyond belong to samples that another collector asked for
         names = (_SHARD_NAME.fullmatch(name) for name in self.place.names("shards"))
         return sorted(int(name[1]) for name in names if name and int(name[1]) < within)
 
@@ -224,7 +385,7 @@ class FolderStore(_Described):
         return shard
 
     def footer(self, index: int) -> Footer:
-        """Return what a shard tells of itself, without reading it.
+        """Return the description of a shard, without reading its contributions.
 
         Raises
         ------
@@ -244,18 +405,18 @@ class FolderStore(_Described):
             )
 
     def mark(self, token: str) -> None:
-        """Leave a mark by which other processes can tell that they see this very folder."""
+        """Leave a mark by which other processes know that they see this very folder."""
         self.place.write(_mark(token), b"")
 
     def is_marked(self, token: str) -> bool:
-        """Whether the mark is seen from here."""
+        """Whether the mark is visible from here."""
         try:
             return self.place.has(_mark(token))
         except StoreError:
             return False  # out of reach
 
     def unmark(self, token: str) -> None:
-        """Take the mark away."""
+        """Remove the mark."""
         self.place.remove(_mark(token))
 
     def _where(self, index: int) -> str:

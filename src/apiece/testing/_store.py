@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.testing import assert_array_equal
 
+from apiece.errors import StoreError
 from apiece.store import SCHEMA_VERSION, Shard, Store, make_shard
+
+POINTS = pd.DataFrame({"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool", "valued": True})
 
 
 class StoreContract(ABC):
-    """A shard that was written is there, whole, until it is replaced."""
+    """Tests that any `apiece.store.Store` must pass; subclass it and say how to make one."""
 
     @abstractmethod
-    def make(self, tmp_path: Path, manifest: dict[str, Any], points: pd.DataFrame) -> Store:
-        """Return a new, empty store."""
+    def make(self, tmp_path: Path) -> Store:
+        """Return a store without a run.
 
-    def store(self, tmp_path: Path) -> Store:
-        """Return a store for four tasks of three points."""
-        manifest = {
+        Called twice with one folder it returns two objects for the same place, if the kind of store
+        has such a thing; else any two stores.
+        """
+
+    def damage(self, store: Store, index: int) -> None:
+        """Alter the stored contents of a shard, as a failing disk would."""
+        pytest.skip("this kind of store has no contents that could be damaged")
+
+    def manifest(self, n_tasks: int = 4) -> dict[str, Any]:
+        """Return a manifest for tasks of three points, two to a shard."""
+        return {
             "schema_version": SCHEMA_VERSION,
             "dataset": {"fingerprint": "00", "n_pool": 3},
             "points": {"n_valued": 3, "digest": "00"},
@@ -30,54 +44,128 @@ class StoreContract(ABC):
             "metric": "log_loss",
             "engine": {"name": "refit"},
             "design": {"name": "uniform", "sizes": [2, 5], "share": None},
-            "samples": 4,
+            "samples": n_tasks,
             "seed": 0,
-            "n_contributions": 12,
-            "layout": {"n_tasks": 4, "tasks_per_shard": 1, "parts_per_task": 1},
+            "n_contributions": 3 * n_tasks,
+            "layout": {"n_tasks": n_tasks, "tasks_per_shard": 2, "parts_per_task": 1},
         }
-        points = pd.DataFrame(
-            {"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool", "valued": True}
-        )
-        return self.make(tmp_path, manifest, points)
 
-    def shard(self, index: int, value: float = 1.0) -> Shard:
-        """Return the shard of one task."""
-        delta = value * np.array([0.1, -0.2, 1e-300])
-        return make_shard(index, [(index, 3, np.arange(3), delta, 0.5)], end_task=index + 1)
+    def store(self, tmp_path: Path) -> Store:
+        """Return a store for four tasks, in two shards."""
+        store = self.make(tmp_path)
+        store.start(self.manifest(), POINTS)
+        return store
 
-    def test_a_new_store_is_empty(self, tmp_path: Path) -> None:
-        store = self.store(tmp_path)
+    def shard(self, index: int, n_tasks: int = 2, n_failed: int = 0) -> Shard:
+        """Return the shard of a unit, complete if it holds two tasks and none failed."""
+        first = 2 * index
+        tasks = range(first, first + n_tasks)
+        rows = [
+            (task, 3, np.arange(3), (task + 1) * np.array([0.1, -0.2, 1e-300]), 0.5)
+            for task in tasks[n_failed:]
+        ]
+        failed = dict.fromkeys(tasks[:n_failed], "it failed")
+        return make_shard(index, rows, end_task=tasks.stop, failed=failed)
+
+    def test_a_new_store_is_empty_and_says_so(self, tmp_path: Path) -> None:
+        store = self.make(tmp_path)
+        assert not store.has_run()
+        with pytest.raises(StoreError):
+            _ = store.manifest
+        store.start(self.manifest(), POINTS)
+        assert store.has_run()
         assert store.indices() == []
-        assert not store.has(0)
+        assert not store.is_complete(store.layout.unit(0))
+        with pytest.raises(FileNotFoundError):
+            store.read(0)
 
     def test_shards_come_back_bit_by_bit_in_any_order(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
-        for index in (2, 0, 3):
-            store.write(self.shard(index, value=index + 1.0))
-        assert store.indices() == [0, 2, 3]
-        assert store.has(2)
-        assert not store.has(1)
-        for index in (0, 2, 3):
-            expected = self.shard(index, value=index + 1.0)
+        for index in (1, 0):
+            store.write(self.shard(index))
+        assert store.indices() == [0, 1]
+        for index in (0, 1):
+            expected = self.shard(index)
             back = store.read(index)
             for name, column in expected.columns.items():
                 assert_array_equal(back.columns[name], column)
             assert store.footer(index).end_task == expected.footer.end_task
             assert store.footer(index).n_rows == len(expected)
+            assert store.is_complete(store.layout.unit(index))
 
-    def test_a_shard_can_be_replaced(self, tmp_path: Path) -> None:
+    def test_a_shard_gives_way_to_one_that_holds_more_and_to_no_other(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
-        store.write(self.shard(1, value=1.0))
-        store.write(self.shard(1, value=2.0))
-        assert store.indices() == [1]
-        assert store.read(1).columns["delta"][0] == 0.2
+        rising = [
+            self.shard(1, n_failed=2),
+            self.shard(1, n_failed=1),
+            self.shard(1),
+        ]
+        for held, shard in enumerate(rising):
+            store.write(shard)
+            for other in rising[: held + 1]:
+                store.write(other)
+            assert len(store.read(1)) == len(shard)
+            assert store.footer(1).failed == shard.footer.failed
+        assert store.is_complete(store.layout.unit(1))
 
-    def test_more_tasks_can_be_asked_for(self, tmp_path: Path) -> None:
+    def test_the_last_shard_grows_with_the_run(self, tmp_path: Path) -> None:
+        store = self.make(tmp_path)
+        store.start(self.manifest(n_tasks=3), POINTS)
+        store.write(self.shard(1, n_tasks=1))
+        assert store.is_complete(store.layout.unit(1))
+        store.extend(self.manifest(n_tasks=4))
+        assert not store.is_complete(store.layout.unit(1))
+        store.write(self.shard(1, n_tasks=2))
+        store.write(self.shard(1, n_tasks=1))  # of a collector that was asked for less
+        assert store.is_complete(store.layout.unit(1))
+
+    def test_a_run_grows_and_never_shrinks(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
-        layout = {**store.manifest["layout"], "n_tasks": 9}
-        store.extend({**store.manifest, "samples": 9, "n_contributions": 27, "layout": layout})
-        assert store.layout.n_tasks == 9
-        assert store.manifest["samples"] == 9
+        for n_tasks in (9, 6):
+            store.extend(self.manifest(n_tasks))
+            assert store.layout.n_tasks == 9
+            assert store.manifest["samples"] == 9
+            assert store.manifest["n_contributions"] == 27
+
+    def test_another_run_is_refused(self, tmp_path: Path) -> None:
+        store = self.store(tmp_path)
+        other = {**self.manifest(n_tasks=9), "seed": 1}
+        for ask in (store.extend, lambda manifest: store.start(manifest, POINTS)):
+            with pytest.raises(StoreError, match="another seed"):
+                ask(other)
+        assert store.layout.n_tasks == 4
+
+    def test_of_many_requests_at_once_the_largest_is_kept(self, tmp_path: Path) -> None:
+        stores = [self.store(tmp_path) for _ in range(2)]
+        requests = list(range(5, 25))
+        random.Random(0).shuffle(requests)
+        with ThreadPoolExecutor(4) as pool:
+            for number, n_tasks in enumerate(requests):
+                pool.submit(stores[number % 2].extend, self.manifest(n_tasks))
+        for store in stores:
+            store.extend(self.manifest(24))
+            assert store.layout.n_tasks == 24
+
+    def test_many_writers_of_one_shard_leave_the_one_that_holds_most(self, tmp_path: Path) -> None:
+        stores = [self.store(tmp_path) for _ in range(2)]
+        shards = [self.shard(0, n_failed=n) for n in (2, 1, 0)] * 8
+        random.Random(1).shuffle(shards)
+        with ThreadPoolExecutor(4) as pool:
+            done = [pool.submit(store.write, shard) for shard in shards for store in stores]
+            for future in done:
+                future.result()
+        for store in stores:
+            assert not store.read(0).footer.failed
+            assert_array_equal(store.read(0).columns["delta"], self.shard(0).columns["delta"])
+
+    def test_a_damaged_shard_is_noticed_and_replaced(self, tmp_path: Path) -> None:
+        store = self.store(tmp_path)
+        store.write(self.shard(0))
+        self.damage(store, 0)
+        with pytest.raises(StoreError, match="damaged"):
+            store.read(0)
+        store.write(self.shard(0))
+        assert len(store.read(0)) == len(self.shard(0))
 
     def test_the_points_are_kept(self, tmp_path: Path) -> None:
         points = self.store(tmp_path).points

@@ -219,7 +219,7 @@ def test_runs_from_before_digests_are_still_read(tmp_path):
 
 def test_a_file_beside_that_was_swept_away_is_written_again(tmp_path, monkeypatch):
     store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
-    real, calls = os.replace, []
+    real, calls = os.link, []
 
     def swept_once(source, target):
         calls.append(source)
@@ -227,7 +227,7 @@ def test_a_file_beside_that_was_swept_away_is_written_again(tmp_path, monkeypatc
             os.unlink(source)
         real(source, target)
 
-    monkeypatch.setattr(os, "replace", swept_once)
+    monkeypatch.setattr(os, "link", swept_once)
     store.write(a_shard(0))
     assert store.read(0).index == 0
     assert len(calls) == 2
