@@ -34,14 +34,8 @@ from threadpoolctl import threadpool_limits
 
 from apiece import Dataset
 from apiece.collection import log_spaced
-from apiece.engines import (
-    CoupledFolds,
-    Model,
-    RefitEngine,
-    choose_engine,
-    resolve_metric,
-    resolve_model,
-)
+from apiece.engines import CoupledFolds, Model, RefitEngine, choose_engine, resolve_model
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 N_POOL, N_VALIDATION, N_POINTS = 3_000, 1_000, 1_000
@@ -187,7 +181,7 @@ def measure(case: Case, dataset: Dataset, k: int) -> dict[str, float]:
     outcome = engine.run(task)
     fast = seconds(lambda: engine.run(task)) / case.n_points
 
-    metric = resolve_metric(case.metric, kind=dataset.kind, has_proba=engine.model.has_proba)
+    metric = resolve_loss(case.metric, kind=dataset.kind, has_proba=engine.model.has_proba)
     few = replace(task, points=task.points[:: case.n_points // case.n_refits])
     exact_model = Model("converged", clone(case.model).set_params(**case.converged))
     exact = RefitEngine(dataset, exact_model, metric).run(few)

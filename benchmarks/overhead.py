@@ -21,14 +21,14 @@ from threadpoolctl import threadpool_limits
 
 import apiece
 from apiece.collection import Design, make_plan
-from apiece.engines import METRICS
+from apiece.losses import LOSSES
 
 SIZES, SAMPLES, SEED = (50, 200), 5, 0
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1_000)
 
 
 def bare(dataset, plan) -> int:
-    n, log_loss = 0, METRICS["log_loss"].loss
+    n, log_loss = 0, LOSSES["log_loss"].value
     for index in range(len(plan)):
         task = plan[index]
         X, y = dataset.X[task.subset], dataset.y[task.subset]

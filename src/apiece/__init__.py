@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     )
     from apiece.collection import collect
     from apiece.data import Dataset
-    from apiece.engines import Metric
     from apiece.errors import (
         ApieceError,
         ApieceWarning,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from apiece.estimators import aggregate
     from apiece.estimators import fit_run as fit
     from apiece.laws import FitStatus, Laws
+    from apiece.losses import Loss
     from apiece.records import Contributions
     from apiece.reporting import report
     from apiece.store import Run, open_run
@@ -68,7 +68,7 @@ _HOMES = {
     "open_run": "store",
     "Run": "store",
     "Dataset": "data",
-    "Metric": "engines",
+    "Loss": "losses",
     "Contributions": "records",
     "FitStatus": "laws",
     "Laws": "laws",
@@ -111,7 +111,7 @@ __all__ = [
     "FitError",
     "FitStatus",
     "Laws",
-    "Metric",
+    "Loss",
     "MissingExtraError",
     "ModelError",
     "PlanError",

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from apiece.engines import resolve_metric, resolve_model
+from apiece.engines import resolve_model
 from apiece.engines._knn import KNNEngine
+from apiece.losses import resolve_loss
 from apiece.testing import EngineContract
 
 
@@ -19,9 +20,7 @@ class KNNContract(EngineContract):
             n_features=dataset.n_features,
             n_classes=dataset.n_classes,
         )
-        return KNNEngine(
-            dataset, model, resolve_metric(self.metric, kind=self.kind, has_proba=True)
-        )
+        return KNNEngine(dataset, model, resolve_loss(self.metric, kind=self.kind, has_proba=True))
 
 
 class TestKNN(KNNContract):

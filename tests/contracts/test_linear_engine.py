@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from sklearn.linear_model import LinearRegression, Ridge
 
-from apiece.engines import resolve_metric, resolve_model
+from apiece.engines import resolve_model
 from apiece.engines._linear import LinearEngine
+from apiece.losses import resolve_loss
 from apiece.testing import EngineContract
 
 
@@ -17,7 +18,7 @@ class LinearContract(EngineContract):
         model = resolve_model(
             self.estimator, kind=dataset.kind, n_features=dataset.n_features, n_classes=0
         )
-        metric = resolve_metric(self.metric, kind=dataset.kind, has_proba=False)
+        metric = resolve_loss(self.metric, kind=dataset.kind, has_proba=False)
         return LinearEngine(dataset, model, metric)
 
 

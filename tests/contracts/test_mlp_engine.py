@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from apiece.engines import resolve_metric, resolve_model
+from apiece.engines import resolve_model
 from apiece.engines._mlp import MLPEngine
+from apiece.losses import resolve_loss
 from apiece.testing import EngineContract
 
 SETTINGS = {
@@ -20,7 +21,7 @@ def make(dataset, model, metric=None, engine=MLPEngine):
     found = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    loss = resolve_metric(metric, kind=dataset.kind, has_proba=found.has_proba)
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=found.has_proba)
     return engine(dataset, found, loss)
 
 

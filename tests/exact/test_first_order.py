@@ -30,7 +30,7 @@ def derivative(engine, task, weight=1e-4):
         fitted = clone(engine.model.estimator).fit(
             np.vstack([X, x]), np.append(y, target), sample_weight=weights
         )
-        return engine.metric.loss(data.y_val, getattr(fitted, predict)(data.X_val))
+        return engine.metric.value(data.y_val, getattr(fitted, predict)(data.X_val))
 
     none, half, whole = (
         np.array([loss(w, x, t) for x, t in zip(*rows(data, task), strict=True)])

@@ -9,8 +9,9 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import apiece
-from apiece.engines import METRICS, RefitEngine, choose_group_engine
+from apiece.engines import RefitEngine, choose_group_engine
 from apiece.errors import ModelError
+from apiece.losses import LOSSES
 from apiece.records import Task
 
 
@@ -61,7 +62,7 @@ def test_a_group_contributes_what_training_with_it_gains(model, kind, n_classes,
     def loss(rows):
         X, y = dataset.points_X[rows], dataset.points_y[rows]
         fitted = clone(engine.model.seeded(task.seed)).fit(X, y)
-        return engine.metric.loss(dataset.y_val, refit._predict(fitted))
+        return engine.metric.value(dataset.y_val, refit._predict(fitted))
 
     before = loss(task.subset)
     after = [loss(np.concatenate([task.subset, rows])) for rows in task.rows]
@@ -170,7 +171,7 @@ def test_a_collected_group_is_what_scikit_learn_gains_from_it():
         return log_loss(dataset.y_val, fitted.predict_proba(dataset.X_val))
 
     table = run.contributions()
-    assert METRICS["log_loss"].name == run.manifest["metric"]
+    assert LOSSES["log_loss"].name == run.manifest["metric"]
     for task_index, k, point, delta in zip(
         table.task, table.k, table.point, table.delta, strict=True
     ):

@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
 
 from apiece import Dataset
-from apiece.engines import RefitEngine, _knn, resolve_metric, resolve_model
+from apiece.engines import RefitEngine, _knn, resolve_model
 from apiece.engines._knn import KNNEngine, supports
 from apiece.errors import EngineError
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 from conftest import make_blobs, make_line
@@ -32,7 +33,7 @@ def engine_of(dataset, estimator, metric=None):
     model = resolve_model(
         estimator, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    loss = resolve_metric(metric, kind=dataset.kind, has_proba=True)
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=True)
     assert supports(dataset, model, loss) is None
     return KNNEngine(dataset, model, loss)
 
@@ -259,5 +260,5 @@ def test_numbers_whose_squares_overflow_are_left_to_a_refit():
 )
 def test_models_are_recognised_by_type_and_settings(blobs, estimator, reason):
     model = resolve_model(estimator, kind="classification", n_features=3, n_classes=2)
-    metric = resolve_metric(None, kind="classification", has_proba=True)
+    metric = resolve_loss(None, kind="classification", has_proba=True)
     assert supports(blobs, model, metric) == reason

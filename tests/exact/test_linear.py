@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from apiece import Dataset
-from apiece.engines import RefitEngine, _linear, resolve_metric, resolve_model
+from apiece.engines import RefitEngine, _linear, resolve_model
 from apiece.engines._linear import LinearEngine, supports
 from apiece.errors import EngineError
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 from conftest import make_blobs, make_line
@@ -36,7 +37,7 @@ def random_rows(n=70, d=4, seed=0, noise=1.0):
 
 def engine_of(dataset, estimator, metric=None):
     model = resolve_model(estimator, kind="regression", n_features=1, n_classes=0)
-    loss = resolve_metric(metric, kind="regression", has_proba=False)
+    loss = resolve_loss(metric, kind="regression", has_proba=False)
     assert supports(dataset, model, loss) is None
     return LinearEngine(dataset, model, loss)
 
@@ -343,13 +344,13 @@ def test_a_penalty_too_small_to_matter_leaves_duplicates_exact():
 )
 def test_models_are_recognised_by_type_and_settings(line, estimator, reason):
     model = resolve_model(estimator, kind="regression", n_features=3, n_classes=0)
-    metric = resolve_metric(None, kind="regression", has_proba=False)
+    metric = resolve_loss(None, kind="regression", has_proba=False)
     assert supports(line, model, metric) == reason
 
 
 def test_classes_and_many_features_are_not_supported(line, monkeypatch):
     model = resolve_model("ridge", kind="regression", n_features=3, n_classes=0)
-    metric = resolve_metric(None, kind="regression", has_proba=False)
+    metric = resolve_loss(None, kind="regression", has_proba=False)
     assert supports(make_blobs(), model, metric) == "the data is not a regression"
     monkeypatch.setattr(_linear, "_MOST_FEATURES", 2)
     assert supports(line, model, metric) == "3 features are more than 2"

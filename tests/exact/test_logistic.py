@@ -8,16 +8,10 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engines import (
-    METRICS,
-    LogisticEngine,
-    Model,
-    RefitEngine,
-    choose_engine,
-    resolve_metric,
-)
+from apiece.engines import LogisticEngine, Model, RefitEngine, choose_engine
 from apiece.engines._logistic import converged, supports
 from apiece.errors import ModelError
+from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
 
 
@@ -34,7 +28,7 @@ def data(n=120, d=5, seed=0, shift=1.0, scale=None, n_val=50):
 
 def compare(dataset, k, *, metric="log_loss", tolerance=1e-5, points=None, **settings):
     model = Model("logistic", LogisticRegression(**settings))
-    loss = resolve_metric(metric, kind="classification", has_proba=True)
+    loss = resolve_loss(metric, kind="classification", has_proba=True)
     task = Task(0, np.arange(k), np.arange(k, k + 15) if points is None else points, 0)
     fast = LogisticEngine(dataset, model, loss).run(task)
     slow = RefitEngine(dataset, converged(model), loss).run(task)
@@ -53,7 +47,7 @@ def test_contributions_are_those_of_a_converged_refit(k, metric):
 def test_floating_point_flags_do_not_stop_what_is_checked_row_by_row():
     dataset = data(n=160, shift=200.0)
     settings = Model("logistic", LogisticRegression(C=1e6))
-    loss = resolve_metric("log_loss", kind="classification", has_proba=True)
+    loss = resolve_loss("log_loss", kind="classification", has_proba=True)
     engine, task = (
         LogisticEngine(dataset, settings, loss),
         Task(0, np.arange(60), np.arange(60, 90), 0),
@@ -136,8 +130,8 @@ def test_imbalanced_classes():
     subset = np.concatenate([np.arange(60), [80]])
     model = Model("logistic", LogisticRegression())
     task = Task(0, subset, np.array([70, 71, 90, 100]), 0)
-    fast = LogisticEngine(few, model, METRICS["log_loss"]).run(task)
-    slow = RefitEngine(few, converged(model), METRICS["log_loss"]).run(task)
+    fast = LogisticEngine(few, model, LOSSES["log_loss"]).run(task)
+    slow = RefitEngine(few, converged(model), LOSSES["log_loss"]).run(task)
     assert_allclose(fast.delta, slow.delta, atol=1e-5 * np.abs(slow.delta).mean())
 
 
@@ -146,7 +140,7 @@ def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
 
     dataset = data()
     model = Model("logistic", LogisticRegression())
-    engine = LogisticEngine(dataset, model, METRICS["log_loss"])
+    engine = LogisticEngine(dataset, model, LOSSES["log_loss"])
     task = Task(0, np.arange(50), np.arange(50, 60), 0)
     expected = engine.run(task).delta
     monkeypatch.setattr(_logistic, "fit_base", lambda *_: None)
@@ -167,7 +161,7 @@ def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
 def test_settings_that_are_not_supported_are_refitted_with_a_reason(settings, words):
     dataset = data()
     estimator = LogisticRegression(**settings)
-    assert words in supports(dataset, Model("x", estimator), METRICS["log_loss"])
+    assert words in supports(dataset, Model("x", estimator), LOSSES["log_loss"])
     assert choose_engine(dataset, model=estimator)[0].name == "refit"
     with pytest.raises(ModelError, match=words):
         choose_engine(dataset, model=estimator, engine="logistic")

@@ -11,10 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
-from apiece.engines import RefitEngine, resolve_metric, resolve_model
+from apiece.engines import RefitEngine, resolve_model
 from apiece.engines._mlp import MLPEngine, supports
 from apiece.engines._mlp_training import Recipe, initial_network
 from apiece.errors import EngineError
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 from conftest import make_blobs, make_line
@@ -32,7 +33,7 @@ def engines(dataset, model="mlp", metric=None, make=MLPEngine):
     found = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    loss = resolve_metric(metric, kind=dataset.kind, has_proba=found.has_proba)
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=found.has_proba)
     assert supports(dataset, found, loss) is None
     return make(dataset, found, loss), RefitEngine(dataset, found, loss)
 
@@ -230,7 +231,7 @@ def test_what_a_metric_raises_is_told(blobs):
     ],
 )
 def test_other_settings_are_declined_with_the_reason(blobs, changes, reason):
-    metric = resolve_metric(None, kind="classification", has_proba=True)
+    metric = resolve_loss(None, kind="classification", has_proba=True)
     model = resolve_model(
         MLPClassifier(**settings(**changes)), kind="classification", n_features=3, n_classes=2
     )
@@ -240,7 +241,7 @@ def test_other_settings_are_declined_with_the_reason(blobs, changes, reason):
 def test_accepted_and_declined_models(blobs, line):
     def reason(dataset, model):
         found = resolve_model(model, kind=dataset.kind, n_features=3, n_classes=dataset.n_classes)
-        return supports(dataset, found, resolve_metric(None, kind=dataset.kind, has_proba=True))
+        return supports(dataset, found, resolve_loss(None, kind=dataset.kind, has_proba=True))
 
     assert reason(blobs, "mlp") is None
     assert reason(line, "mlp") is None

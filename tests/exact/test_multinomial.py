@@ -8,17 +8,11 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engines import (
-    METRICS,
-    LogisticEngine,
-    Model,
-    RefitEngine,
-    choose_engine,
-    resolve_metric,
-)
+from apiece.engines import LogisticEngine, Model, RefitEngine, choose_engine
 from apiece.engines import _logistic as logistic
 from apiece.engines._logistic import converged, supports
 from apiece.errors import EngineError
+from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
 
 
@@ -40,7 +34,7 @@ def with_points(dataset, X, y):
 
 def compare(dataset, k, *, metric="log_loss", tolerance=1e-5, points=None, **settings):
     model = Model("logistic", LogisticRegression(**settings))
-    loss = resolve_metric(metric, kind="classification", has_proba=True)
+    loss = resolve_loss(metric, kind="classification", has_proba=True)
     task = Task(0, np.arange(k), np.arange(k, k + 15) if points is None else points, 0)
     fast = LogisticEngine(dataset, model, loss).run(task)
     slow = RefitEngine(dataset, converged(model), loss).run(task)
@@ -176,7 +170,7 @@ def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
     from apiece.engines import _softmax_joining
 
     dataset = data()
-    engine = LogisticEngine(dataset, Model("x", LogisticRegression()), METRICS["log_loss"])
+    engine = LogisticEngine(dataset, Model("x", LogisticRegression()), LOSSES["log_loss"])
     task = Task(0, np.arange(50), np.arange(50, 60), 0)
     expected = engine.run(task)
     assert expected.notes["refits"] == 0
@@ -196,12 +190,12 @@ def test_a_training_set_that_lacks_a_class_is_refitted():
     subset = np.flatnonzero(dataset.y != 2)[:40]
     task = Task(0, subset, np.setdiff1d(np.arange(120), subset)[:8], 0)
     model = Model("logistic", LogisticRegression())
-    labels = LogisticEngine(dataset, model, METRICS["zero_one"]).run(task)
-    expected = RefitEngine(dataset, converged(model), METRICS["zero_one"]).run(task)
+    labels = LogisticEngine(dataset, model, LOSSES["zero_one"]).run(task)
+    expected = RefitEngine(dataset, converged(model), LOSSES["zero_one"]).run(task)
     assert_allclose(labels.delta, expected.delta)
     assert labels.notes["refits"] == 8
     with pytest.raises(EngineError, match="predict_proba returned shape"):
-        LogisticEngine(dataset, model, METRICS["log_loss"]).run(task)
+        LogisticEngine(dataset, model, LOSSES["log_loss"]).run(task)
 
 
 def test_settings_that_are_not_supported_are_refitted():
@@ -209,7 +203,7 @@ def test_settings_that_are_not_supported_are_refitted():
     for settings in ({"class_weight": "balanced"}, {"C": np.inf}):
         assert choose_engine(dataset, model=LogisticRegression(**settings))[0].name == "refit"
     wide = data(d=1_000, n_classes=10)
-    words = supports(wide, Model("x", LogisticRegression()), METRICS["log_loss"])
+    words = supports(wide, Model("x", LogisticRegression()), LOSSES["log_loss"])
     assert words == "9,009 parameters are more than 8,000"
 
 

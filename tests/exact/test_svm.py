@@ -17,18 +17,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from apiece import Dataset
-from apiece.engines import (
-    METRICS,
-    CoupledFolds,
-    Model,
-    RefitEngine,
-    SVMEngine,
-    choose_engine,
-    resolve_metric,
-)
+from apiece.engines import CoupledFolds, Model, RefitEngine, SVMEngine, choose_engine
 from apiece.engines import _svm_machine as machine_module
 from apiece.engines._svm import supports
 from apiece.errors import EngineError, ModelError
+from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
 
 from oracles import CalibratedSVC, InteriorPointSVC
@@ -48,10 +41,10 @@ def calibrated(**settings):
 
 
 def compare(dataset, k, *, metric="log_loss", points=None, tolerance=1e-5, n_refits=0, **settings):
-    needs_proba = METRICS[metric].needs == "proba" if isinstance(metric, str) else True
+    needs_proba = LOSSES[metric].needs == "proba" if isinstance(metric, str) else True
     estimator = calibrated(**settings) if needs_proba else SVC(**settings)
     oracle = InteriorPointSVC(settings.get("C", 1.0), settings.get("gamma", "scale"))
-    loss = resolve_metric(metric, kind="classification", has_proba=needs_proba)
+    loss = resolve_loss(metric, kind="classification", has_proba=needs_proba)
     task = Task(0, np.arange(k), np.arange(k, k + 15) if points is None else points, 0)
     fast = SVMEngine(dataset, Model("svm", estimator), loss).run(task)
     reference = Model("oracle", CalibratedSVC(oracle) if needs_proba else oracle)
@@ -83,7 +76,7 @@ def test_a_point_beyond_the_margin_changes_nothing_if_the_width_is_fixed():
     beyond = beyond[beyond >= 60]
     assert len(beyond) > 2
     outcome = compare(dataset, 60, metric="hinge", gamma=0.2)
-    engine = SVMEngine(dataset, Model("svm", SVC(gamma=0.2)), METRICS["hinge"])
+    engine = SVMEngine(dataset, Model("svm", SVC(gamma=0.2)), LOSSES["hinge"])
     assert_allclose(engine.run(Task(0, np.arange(60), beyond, 0)).delta, 0.0, atol=1e-12)
     assert np.abs(outcome.delta).max() > 1e-3
 
@@ -149,9 +142,9 @@ def test_a_point_that_opens_a_fold():
     task = Task(
         0, np.concatenate([zeros[:3], ones[:3]]), np.concatenate([zeros[5:9], ones[5:9]]), 0
     )
-    fast = SVMEngine(dataset, Model("svm", calibrated()), METRICS["brier"]).run(task)
+    fast = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["brier"]).run(task)
     oracle = Model("oracle", CalibratedSVC(InteriorPointSVC()))
-    slow = RefitEngine(dataset, oracle, METRICS["brier"]).run(task)
+    slow = RefitEngine(dataset, oracle, LOSSES["brier"]).run(task)
     assert_allclose(fast.delta, slow.delta, rtol=0, atol=1e-5 * np.abs(slow.delta).mean())
 
 
@@ -171,7 +164,7 @@ def test_candidates_from_outside_the_pool():
 
 def test_a_metric_of_the_users_own_sees_probabilities_or_labels():
     compare(data(), 50, metric=lambda y, p: float(np.mean(np.abs(p[:, 1] - y) ** 1.5)))
-    misses = resolve_metric(
+    misses = resolve_loss(
         lambda y, label: float(np.mean((y == 1) & (label == 0))),
         kind="classification",
         has_proba=False,
@@ -183,7 +176,7 @@ def test_a_metric_of_the_users_own_sees_probabilities_or_labels():
 
 
 def test_it_equals_scikit_learns_own_calibrated_model():
-    dataset, loss = data(n=150), METRICS["log_loss"]
+    dataset, loss = data(n=150), LOSSES["log_loss"]
     task = Task(0, np.arange(100), np.arange(100, 115), 0)
     fast = SVMEngine(dataset, Model("svm", calibrated()), loss).run(task)
     slow = RefitEngine(dataset, Model("svm", calibrated(tol=1e-10)), loss).run(task)
@@ -193,7 +186,7 @@ def test_it_equals_scikit_learns_own_calibrated_model():
 
 def test_points_that_do_not_settle_are_solved_from_scratch_and_counted(monkeypatch):
     dataset, task = data(), Task(0, np.arange(50), np.arange(50, 60), 0)
-    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    engine = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["log_loss"])
     expected = engine.run(task)
     settle = machine_module.settle
 
@@ -210,7 +203,7 @@ def test_points_that_do_not_settle_are_solved_from_scratch_and_counted(monkeypat
 
 def test_a_machine_that_cannot_be_solved_is_refitted_and_counted(monkeypatch):
     dataset, task = data(), Task(0, np.arange(50), np.arange(50, 56), 0)
-    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    engine = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["log_loss"])
     expected = engine.run(task)
     assert expected.notes == {"refits": 0}
     solve = machine_module.solve_dual
@@ -226,7 +219,7 @@ def test_a_machine_that_cannot_be_solved_is_refitted_and_counted(monkeypatch):
 
 def test_features_that_are_all_constant_are_left_to_a_refit():
     dataset = data(prepare=lambda X, y: (np.full_like(X, 3.0), y))
-    engine = SVMEngine(dataset, Model("svm", SVC()), METRICS["hinge"])
+    engine = SVMEngine(dataset, Model("svm", SVC()), LOSSES["hinge"])
     task = Task(0, np.arange(20), np.arange(20, 24), 0)
     outcome = engine.run(task)
     assert outcome.notes == {"refits": 4}
@@ -239,7 +232,7 @@ def test_a_fold_without_one_of_the_classes_fails_as_a_refit_does():
     dataset = data()
     one = np.flatnonzero(dataset.y == 1)[:1]
     subset = np.concatenate([np.flatnonzero(dataset.y == 0)[:20], one])
-    engine = SVMEngine(dataset, Model("svm", calibrated()), METRICS["log_loss"])
+    engine = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["log_loss"])
     with pytest.raises(EngineError, match=r"svm failed on task 4 \(k=21\)"):
         engine.run(Task(4, subset, np.array([80]), 0))
 
@@ -275,7 +268,7 @@ def test_a_fold_without_one_of_the_classes_fails_as_a_refit_does():
     ],
 )
 def test_models_are_recognised_by_type_and_settings(estimator, metric, reason):
-    found = supports(data(), Model("Model", estimator), METRICS[metric])
+    found = supports(data(), Model("Model", estimator), LOSSES[metric])
     assert found is None if reason is None else reason in found
 
 

@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from apiece import Dataset
-from apiece.engines import Model, RefitEngine, resolve_metric
+from apiece.engines import Model, RefitEngine
 from apiece.engines._knn import KNNEngine
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 
@@ -75,7 +76,7 @@ def problems(draw, kind):
 
 
 def assert_equals_refit(dataset, task, estimator, oracle, metric):
-    loss = resolve_metric(metric, kind=dataset.kind, has_proba=True)
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=True)
     outcome = KNNEngine(dataset, Model("knn", estimator), loss).run(task)
     expected = RefitEngine(dataset, Model("oracle", oracle), loss).run(task)
     atol = 1e-10 * (np.abs(expected.delta).mean() + expected.loss)

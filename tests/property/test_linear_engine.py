@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 
 from apiece import Dataset
-from apiece.engines import Model, RefitEngine, resolve_metric
+from apiece.engines import Model, RefitEngine
 from apiece.engines._linear import LinearEngine
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 
@@ -40,7 +41,7 @@ METRICS = st.sampled_from(["squared_error", "absolute_error"])
 
 def assert_equals_refit(problem, estimator, oracle, metric, doubt=1e-7):
     dataset, task = problem
-    loss = resolve_metric(metric, kind="regression", has_proba=False)
+    loss = resolve_loss(metric, kind="regression", has_proba=False)
     outcome = LinearEngine(dataset, Model("model", estimator), loss).run(task)
     expected = RefitEngine(dataset, Model("oracle", oracle), loss).run(task)
     # a refit subtracts two losses, which costs some 1e-16 of them
@@ -79,7 +80,7 @@ def test_powers_of_two_scale_features_for_nothing_and_the_loss_by_their_square(p
     )
     model, loss = (
         Model("linear", LinearRegression()),
-        resolve_metric(None, kind="regression", has_proba=False),
+        resolve_loss(None, kind="regression", has_proba=False),
     )
     expected = LinearEngine(dataset, model, loss).run(task)
     outcome = LinearEngine(scaled, model, loss).run(task)

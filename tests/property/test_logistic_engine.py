@@ -9,11 +9,12 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engines import METRICS, LogisticEngine, Model, RefitEngine
+from apiece.engines import LogisticEngine, Model, RefitEngine
 from apiece.engines._logistic import converged
 from apiece.engines._logistic_fit import _start, fit_base
 from apiece.engines._logistic_joining import _FAR, Joining, _proximal
-from apiece.engines._taylor import loss_series, sigmoid, sigmoid_series
+from apiece.losses import LOSSES
+from apiece.losses._series import sigmoid, sigmoid_series
 from apiece.records import Task
 
 
@@ -43,13 +44,13 @@ def test_contributions_match_a_refit_on_any_data(
     )
     model = Model("logistic", LogisticRegression(C=10**log_c, fit_intercept=fit_intercept))
     task = Task(0, np.arange(k), np.arange(k, k + 6), 0)
-    fast = LogisticEngine(dataset, model, METRICS[metric]).run(task)
+    fast = LogisticEngine(dataset, model, LOSSES[metric]).run(task)
     refits = [
         converged(model).estimator.fit(X[rows], y[rows])
         for rows in ([*range(k)], *([*range(k), point] for point in task.points))
     ]
     losses = [
-        METRICS[metric].loss(dataset.y_val, refit.predict_proba(dataset.X_val)) for refit in refits
+        LOSSES[metric].value(dataset.y_val, refit.predict_proba(dataset.X_val)) for refit in refits
     ]
     delta = losses[0] - np.array(losses[1:])
     rounding = 1e-9 + 3e-15 * 10 ** (log_c + 2 * log_scale)  # of the refits
@@ -81,8 +82,8 @@ def test_contributions_match_a_refit_with_any_number_of_classes(
     )
     model = Model("logistic", LogisticRegression(C=10**log_c, fit_intercept=fit_intercept))
     task = Task(0, np.arange(k), np.arange(k, k + 6), 0)
-    fast = LogisticEngine(dataset, model, METRICS[metric]).run(task)
-    slow = RefitEngine(dataset, converged(model), METRICS[metric]).run(task)
+    fast = LogisticEngine(dataset, model, LOSSES[metric]).run(task)
+    slow = RefitEngine(dataset, converged(model), LOSSES[metric]).run(task)
     scale = np.abs(slow.delta).mean() + 1e-7 * slow.loss
     assert_allclose(fast.delta, slow.delta, rtol=0, atol=2e-5 * scale + 1e-12)
 
@@ -94,11 +95,11 @@ def test_series_give_the_change_of_every_smooth_loss(m, eta, y):
         sigmoid_series(np.array([m]))[:, 0] @ powers, sigmoid(np.array([m + eta]))[0], atol=3e-6
     )
     for name in ("log_loss", "brier", "softmax_of_proba"):
-        series = loss_series(METRICS[name], np.array([m]), np.array([y]))
+        series = LOSSES[name].margin_series(np.array([y]), np.array([m]), 10)
         p = sigmoid(np.array([m, m + eta]))
         q = sigmoid(-np.array([m, m + eta]))
         before, after = (
-            METRICS[name].loss(np.array([y]), np.array([[q[i], p[i]]])) for i in (0, 1)
+            LOSSES[name].value(np.array([y]), np.array([[q[i], p[i]]])) for i in (0, 1)
         )
         assert_allclose(series[:, 0] @ powers, after - before, atol=3e-6)
 

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
-from apiece.engines import RefitEngine, resolve_metric, resolve_model
+from apiece.engines import RefitEngine, resolve_model
 from apiece.engines._mlp import MLPEngine, supports
+from apiece.losses import resolve_loss
 from apiece.records import Task
 
 
@@ -54,7 +55,7 @@ def problems(draw):
         n_features=d,
         n_classes=n_classes,
     )
-    metric = resolve_metric(None, kind=dataset.kind, has_proba=bool(n_classes))
+    metric = resolve_loss(None, kind=dataset.kind, has_proba=bool(n_classes))
     points = np.arange(k, k + draw(st.integers(1, 10)))
     return dataset, model, metric, Task(0, np.arange(k), points, draw(st.integers(0, 99)))
 

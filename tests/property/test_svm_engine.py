@@ -12,10 +12,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
 from apiece import Dataset
-from apiece.engines import METRICS, CoupledFolds, Model, RefitEngine, SVMEngine
+from apiece.engines import CoupledFolds, Model, RefitEngine, SVMEngine
 from apiece.engines._platt import fit_sigmoids
 from apiece.engines._svm_kernel import add_products, kernel_terms, n_terms, squared_distances
 from apiece.errors import EngineError
+from apiece.losses import LOSSES
 from apiece.records import Task
 
 from oracles import CalibratedSVC, InteriorPointSVC
@@ -57,11 +58,11 @@ def test_contributions_match_a_refit_on_any_data(problem, log_c, width, metric):
     if metric != "hinge":
         machine = CalibratedClassifierCV(machine, ensemble=False, cv=CoupledFolds())
         oracle = CalibratedSVC(oracle)
-    fast = SVMEngine(dataset, Model("svm", machine), METRICS[metric]).run(task)
+    fast = SVMEngine(dataset, Model("svm", machine), LOSSES[metric]).run(task)
     if fast.notes["refits"] == len(task.points):
         return  # degenerate as a whole, and left to scikit-learn
     try:
-        slow = RefitEngine(dataset, Model("oracle", oracle), METRICS[metric]).run(task)
+        slow = RefitEngine(dataset, Model("oracle", oracle), LOSSES[metric]).run(task)
     except EngineError as error:
         assume("did not converge" not in str(error))
         raise

@@ -11,8 +11,9 @@ from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, RUN, fitted
 from apiece.cli._value import in_range
-from apiece.engines import ENGINES, METRICS, MODELS
+from apiece.engines import ENGINES, MODELS
 from apiece.errors import DataError
+from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +205,7 @@ Examples:
 @click.option("--method", default="knn-shapley", show_default=True, help=f"{', '.join(BASELINES)}.")
 @click.option("--neighbors", default=5, show_default=True, help="K of knn-shapley.")
 @click.option("--model", default="auto", show_default=True, help=f"Of loo: {', '.join(MODELS)}.")
-@click.option("--metric", help=f"The loss of loo: {', '.join(METRICS)}.")
+@click.option("--metric", help=f"The loss of loo: {', '.join(LOSSES)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"Of loo: {', '.join(ENGINES)}.")
 @click.option("--random-state", default=0, show_default=True, help="Seed.")
 @reading

@@ -13,7 +13,8 @@ import click
 from apiece.cli._common import Sizes, common, emit, note
 from apiece.cli._data import read, reading
 from apiece.collection import DESIGNS
-from apiece.engines import ENGINES, METRICS, MODELS
+from apiece.engines import ENGINES, MODELS
+from apiece.losses import LOSSES
 
 _EXAMPLE = """
 \b
@@ -41,7 +42,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option(
     "--samples", default=100, show_default=True, help="Contributions for every point, at least."
 )
-@click.option("--metric", help=f"The loss: {', '.join(METRICS)}.")
+@click.option("--metric", help=f"The loss: {', '.join(LOSSES)}.")
 @click.option("--design", default="uniform", show_default=True, help=f"{', '.join(DESIGNS)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
 @click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")

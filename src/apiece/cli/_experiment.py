@@ -10,7 +10,8 @@ import click
 
 from apiece.cli._common import OUT, Sizes, common, emit, note, plain, show_table, write_table
 from apiece.cli._data import READING, read_all, reading
-from apiece.engines import METRICS, MODELS
+from apiece.engines import MODELS
+from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
     from apiece.experiments import Experiment
@@ -19,7 +20,7 @@ _SHARED = (
     click.option("--samples", type=int, help="Contributions a point."),
     click.option("--repeats", type=int, help="How often everything is repeated."),
     click.option("--model", default="auto", show_default=True, help=", ".join(MODELS)),
-    click.option("--metric", help=f"Loss: {', '.join(METRICS)}."),
+    click.option("--metric", help=f"Loss: {', '.join(LOSSES)}."),
     click.option("--method", help="Estimator of the laws."),
     click.option("--random-state", type=int, default=0, show_default=True, help="Seed."),
     click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes."),

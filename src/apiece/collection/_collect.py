@@ -26,8 +26,9 @@ from apiece.collection._request import (
     store_of,
 )
 from apiece.data import Dataset, groups_of
-from apiece.engines import Metric, choose_engine, choose_group_engine
+from apiece.engines import choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, StoreError
+from apiece.losses import Loss
 from apiece.store import Run, Store
 
 
@@ -37,7 +38,7 @@ def collect(
     model: Any = "auto",
     sizes: Sequence[int] | None = None,
     samples: int = 100,
-    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    metric: str | Loss | Callable[[Any, Any], float] | None = None,
     design: str = "uniform",
     n_sizes: int = 10,
     engine: str = "auto",

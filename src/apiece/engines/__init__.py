@@ -6,7 +6,6 @@ from apiece.engines._groups import GroupEngine, choose_group_engine
 from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
-from apiece.engines._metrics import METRICS, Metric, resolve_metric
 from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model
 from apiece.engines._refit import RefitEngine
@@ -14,7 +13,6 @@ from apiece.engines._svm import SVMEngine
 
 __all__ = [
     "ENGINES",
-    "METRICS",
     "MODELS",
     "CoupledFolds",
     "Engine",
@@ -24,12 +22,10 @@ __all__ = [
     "LinearEngine",
     "LogisticEngine",
     "MLPEngine",
-    "Metric",
     "Model",
     "RefitEngine",
     "SVMEngine",
     "choose_engine",
     "choose_group_engine",
-    "resolve_metric",
     "resolve_model",
 ]

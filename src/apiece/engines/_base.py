@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from apiece.data import Dataset
-from apiece.engines._metrics import Metric
 from apiece.engines._models import Model
+from apiece.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class BaseEngine:
 
     dataset: Dataset
     model: Model
-    metric: Metric
+    metric: Loss
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

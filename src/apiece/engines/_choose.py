@@ -12,17 +12,17 @@ from apiece.engines._first_order import FirstOrderEngine
 from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
-from apiece.engines._metrics import Metric, resolve_metric
 from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import Model, resolve_model
 from apiece.engines._refit import RefitEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
+from apiece.losses import Loss, resolve_loss
 from apiece.records import Outcome, Task
 
 # Every fast engine, with the test that says whether it computes what refitting would (or, if it is
 # not exact, whether it can approximate that).
-_FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Metric], str | None]]] = {
+_FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Loss], str | None]]] = {
     "linear": (LinearEngine, _linear.supports),
     "logistic": (LogisticEngine, _logistic.supports),
     "knn": (KNNEngine, _knn.supports),
@@ -69,7 +69,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Loss:
         """The loss on the validation set."""
         ...
 
@@ -82,7 +82,7 @@ def choose_engine(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    metric: str | Loss | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
 ) -> tuple[Engine, str]:
     """Return the engine for a run, and the reason in words.
@@ -102,7 +102,7 @@ def choose_engine(
     found = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    loss = resolve_metric(metric, kind=dataset.kind, has_proba=found.has_proba)
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=found.has_proba)
     if loss.needs == "proba" and not found.has_proba:
         raise ModelError(
             f"{found.name} has no predict_proba, which metric {loss.name!r} needs: expected a "

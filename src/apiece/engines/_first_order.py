@@ -24,20 +24,20 @@ from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines import _linear, _logistic
 from apiece.engines._base import BaseEngine
-from apiece.engines._metrics import Metric
 from apiece.engines._models import Model
 from apiece.errors import EngineError
+from apiece.losses import LOSSES, Loss
 from apiece.records import Outcome, Task
 
 _ENTRIES: Final = 1 << 20  # numbers in the largest array of a block of points: 8 MB
 _MOST_PARAMETERS: Final = 5_000  # beyond, the Hessian takes more than 200 MB
-_METRICS: Final = ("log_loss", "softmax_of_proba", "brier", "squared_error", "absolute_error")
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if influence functions approximate this run, or the reason why not."""
-    if metric.name not in _METRICS:
-        return f"metric {metric.name!r} has no derivative (expected one of {', '.join(_METRICS)})"
+    if not metric.has_slope:
+        smooth = ", ".join(name for name, known in LOSSES.items() if known.has_slope)
+        return f"metric {metric.name!r} has no derivative (expected one of {smooth})"
     n_parameters = (dataset.n_features + 1) * (dataset.n_classes if dataset.n_classes > 2 else 1)
     if n_parameters > _MOST_PARAMETERS:
         return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
@@ -73,7 +73,7 @@ class FirstOrderEngine(BaseEngine):
             pull, _ = _pull(_output(fitted, rows), data.targets(points))
             reach = _augmented(rows, centre, fitted) @ adjoint
             delta[start : start + step] = np.einsum("ij,ij->i", pull, reach)
-        return Outcome(self.metric.loss(data.y_val, self._predictions(fitted)), delta)
+        return Outcome(self.metric.value(data.y_val, self._predictions(fitted)), delta)
 
     def _fit(self, X: FloatArray, y: AnyArray, task: Task) -> Any:
         if self.dataset.is_classification and len(np.unique(y)) < self.dataset.n_classes:
@@ -94,8 +94,8 @@ class FirstOrderEngine(BaseEngine):
     def _adjoint(self, fitted: Any, X: FloatArray, y: AnyArray, centre: FloatArray) -> FloatArray:
         r"""Return $a h = a H^{-1} \nabla_\theta L$, shape ``(p, m)``."""
         V = self.dataset.X_val
-        slope = _slope(self.metric, _output(fitted, V), self.dataset.y_val)
-        gradient = _augmented(V, centre, fitted).T @ slope
+        slope = self.metric.slope(self.dataset.y_val, self._predictions(fitted))
+        gradient = _augmented(V, centre, fitted).T @ slope / len(V)
         weight, penalty = _weights(fitted)
         _, curvature = _pull(_output(fitted, X), y)
         rows = _augmented(X, centre, fitted)
@@ -144,10 +144,6 @@ def _output(fitted: Any, X: FloatArray) -> FloatArray:
     return np.asarray(fitted.predict(X))[:, None]
 
 
-def _one_hot(y: AnyArray, n_classes: int) -> FloatArray:
-    return np.asarray(np.eye(n_classes)[y])
-
-
 def _pull(output: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return the first and second derivatives of the training loss by the linear predictors.
 
@@ -156,25 +152,6 @@ def _pull(output: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
     m = output.shape[1]
     if m == 1:
         return output - y[:, None], np.ones((len(y), 1, 1))
-    pull = output - _one_hot(y, m)
+    pull = output - np.eye(m)[y]
     curvature = output[:, :, None] * (np.eye(m) - output[:, None, :])
     return (pull[:, 1:], curvature[:, 1:, 1:]) if m == 2 else (pull, curvature)
-
-
-def _slope(metric: Metric, output: FloatArray, y: AnyArray) -> FloatArray:
-    """Return the derivative of the mean loss by the linear predictors, shape ``(n, m)``."""
-    n, m = output.shape
-    if m == 1:
-        error = output - y[:, None]
-        return np.asarray((2.0 * error if metric.name == "squared_error" else np.sign(error)) / n)
-    truth = _one_hot(y, m)
-    if metric.name == "log_loss":
-        slope = output - truth
-    else:
-        if metric.name == "brier":
-            by_proba = (1.0 if m == 2 else 2.0) * (output - truth)
-        else:
-            weights = np.exp(output)
-            by_proba = weights / weights.sum(axis=1, keepdims=True) - truth
-        slope = output * (by_proba - (output * by_proba).sum(axis=1, keepdims=True))
-    return np.asarray((slope[:, 1:] if m == 2 else slope) / n)

@@ -30,10 +30,9 @@ from apiece.engines._choose import Engine, choose_engine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._logistic_fit import fit_base
-from apiece.engines._metrics import Metric, squared_error
 from apiece.engines._models import Model
-from apiece.engines._score import margin_loss
 from apiece.errors import ModelError
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _NOBODY = np.empty(0, dtype=np.int64)
@@ -69,7 +68,7 @@ class GroupEngine:
         return self.engine.model
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Loss:
         """The loss on the validation set."""
         return self.engine.metric
 
@@ -114,7 +113,8 @@ def _update_linear(
     rows, _, centre = engine._validation
     theta, basis = fit.seen_from(centre)
     residual = data.y_val - fit.y_centre - rows @ theta
-    loss = engine._loss(data.y_val - residual)
+    pair = engine._pair(residual)
+    loss = engine._loss(*pair)
     delta = np.empty(len(joining))
     for place, group in enumerate(joining):
         own = _linear._augment(data.features(group), fit.centre, len(fit.theta))
@@ -125,10 +125,7 @@ def _update_linear(
         gap = (data.targets(group) - fit.y_centre) - own @ fit.theta
         step = cho_solve(cho_factor(np.eye(len(w)) + w @ w.T), gap, check_finite=False)
         change = rows @ (basis @ (w.T @ step))
-        if engine.metric.loss is squared_error:
-            delta[place] = np.mean(change * (2.0 * residual - change))
-        else:
-            delta[place] = loss - engine._loss(data.y_val - residual + change)
+        delta[place] = engine._fall(*pair, change[None])[0]
     if not np.isfinite(loss + delta.sum()):
         return None
     return Outcome(loss, delta, fit.error, {"refits": 0, "fits": 1})
@@ -155,7 +152,7 @@ def _warm_logistic(
             return None
         fits.append(fit)
     margins = np.stack([fit.theta for fit in fits]) @ engine._validation[0].T
-    loss = margin_loss(engine.metric, margins, data.y_val)
+    loss = engine.metric.of_margins(data.y_val, margins)
     worst = max(fit.decrement for fit in fits)
     return Outcome(float(loss[0]), loss[0] - loss[1:], worst, {"refits": 0, "fits": len(fits)})
 
@@ -164,7 +161,7 @@ def choose_group_engine(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    metric: str | Loss | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
 ) -> tuple[GroupEngine, str]:
     """Return the engine that values groups, and the reason in words; as `choose_engine`.

@@ -19,7 +19,6 @@ last; scikit-learn leaves open which it takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -29,11 +28,10 @@ from scipy.spatial.distance import cdist
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines import _metrics
 from apiece.engines._base import BaseEngine
-from apiece.engines._metrics import Metric
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _EPS: Final = float(np.finfo(np.float64).eps)
@@ -48,7 +46,7 @@ _ORDERS: Final = {
 }
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if the engine computes what refitting the model would, else why not."""
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
@@ -132,7 +130,7 @@ class KNNEngine(BaseEngine):
         """Return gains by row and class that enters, if they depend on no more and are few."""
         shape = self.dataset.n_validation, self.dataset.n_classes
         is_few = 0 < shape[0] * shape[1] ** 2 <= _BLOCK
-        if around.is_weighted or not is_few or _row_loss(self.metric) is None:
+        if around.is_weighted or not is_few or not self.metric.is_mean_of_rows:
             return None
         v, code = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
         return self._gain(around, base, 0.0, (v, v, code, np.ones(len(v)))).reshape(shape)
@@ -145,10 +143,10 @@ class KNNEngine(BaseEngine):
         A metric that is no mean over rows gives all of it to the point's first entry.
         """
         z, v, target, weight = entries
-        y, row_loss = self.dataset.y_val, _row_loss(self.metric)
+        y, rows = self.dataset.y_val, self.metric.rows
         after = self._finish(around.predict(v, target, weight))
-        if row_loss is not None:
-            return np.asarray(row_loss(y[v], base[v]) - row_loss(y[v], after)) / len(y)
+        if self.metric.is_mean_of_rows:
+            return np.asarray(rows(y[v], base[v]) - rows(y[v], after)) / len(y)
         gain = np.zeros(len(z))
         starts = np.flatnonzero(np.diff(z, prepend=-1))
         for start, end in zip(starts, np.append(starts[1:], len(z)), strict=True):
@@ -165,7 +163,7 @@ class KNNEngine(BaseEngine):
 
     def _loss(self, prediction: AnyArray) -> float:
         try:
-            return float(self.metric.loss(self.dataset.y_val, prediction))
+            return float(self.metric.value(self.dataset.y_val, prediction))
         except Exception:  # the refit engine will meet it too, and report it with the point
             return math.nan
 
@@ -349,27 +347,3 @@ def _sorted(row: IntArray, distance: FloatArray) -> IntArray:
 
 def _squares(rows: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _row_loss(metric: Metric) -> Callable[[AnyArray, AnyArray], FloatArray] | None:
-    """Return the loss of every row if the metric is a mean over rows, as built-in ones are."""
-    return next((of_rows for loss, of_rows in _ROW_LOSSES if loss is metric.loss), None)
-
-
-def _true(y: IntArray, proba: FloatArray) -> FloatArray:
-    return np.asarray(proba[np.arange(len(y)), y])
-
-
-def _brier(y: IntArray, proba: FloatArray) -> FloatArray:
-    whole = np.square(proba).sum(axis=1) - 2.0 * _true(y, proba) + 1.0
-    return np.asarray(0.5 * whole if proba.shape[1] == 2 else whole)
-
-
-_ROW_LOSSES: Final[tuple[tuple[object, Callable[[AnyArray, AnyArray], FloatArray]], ...]] = (
-    (_metrics.log_loss, lambda y, p: -np.log(np.clip(_true(y, p), _EPS, 1.0))),
-    (_metrics.softmax_of_proba, lambda y, p: np.log(np.exp(p).sum(axis=1)) - _true(y, p)),
-    (_metrics.brier, _brier),
-    (_metrics.zero_one, lambda y, label: (y != label).astype(np.float64)),
-    (_metrics.squared_error, lambda y, value: np.square(y - value)),
-    (_metrics.absolute_error, lambda y, value: np.abs(y - value)),
-)

@@ -36,9 +36,9 @@ from scipy.linalg import lapack
 from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import BaseEngine
-from apiece.engines._metrics import Metric, absolute_error, squared_error
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _EPS: Final = float(np.finfo(np.float64).eps)
@@ -51,7 +51,7 @@ _TINY: Final = 1e-250  # squares below have lost digits
 _ROUNDING: Final = 64 * _EPS  # part of a point outside the row space that is none
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if the engine computes what refitting the model would, else why not.
 
     Iterative solvers of ``Ridge`` are taken as run to convergence.
@@ -111,23 +111,25 @@ class LinearEngine(BaseEngine):
         theta, basis = fit.seen_from(centre)
         target = data.y_val - fit.y_centre
         residual = target - rows @ theta
-        is_squared = self.metric.loss is squared_error
-        loss = _square(residual) / len(rows) if is_squared else self._loss(data.y_val - residual)
+        pair = self._pair(residual)
+        loss = self._loss(*pair)
         if not math.isfinite(loss):
             return self._refit(task, task.points)
 
-        slope = 2.0 * (residual @ rows @ basis) / len(rows)
-        spread = (root @ basis).T / math.sqrt(len(rows))
+        half = 0.5 * (self.metric.curvature or 0.0)
+        if half:
+            slope = -(self.metric.slope(*pair)[:, 0] @ rows @ basis) / len(rows)
+            spread = (root @ basis).T * math.sqrt(half / len(rows))
         delta = np.empty(len(task.points))
         is_safe = np.empty(len(task.points), dtype=bool)
-        for block in _blocks(len(delta), _BLOCK // (len(basis) if is_squared else len(rows)) + 1):
+        for block in _blocks(len(delta), _BLOCK // (len(basis) if half else len(rows)) + 1):
             X = data.points_X.take(task.points[block], axis=0)
             w, s, is_safe[block] = fit.steps(X, data.targets(task.points[block]))
-            if is_squared:
+            if half:
                 delta[block] = s * (w @ slope - s * _squares(w @ spread))
             else:
                 change = (w * s[:, None]) @ basis.T @ rows.T
-                delta[block] = self._compare(residual, change, loss)
+                delta[block] = self._fall(*pair, change)
 
         # what the model leaves unexplained has no more digits than what it had to explain
         certificate = max(fit.error, _EPS * math.sqrt(_square(target) / (_square(residual) or 1)))
@@ -138,19 +140,23 @@ class LinearEngine(BaseEngine):
         delta[~is_safe] = refitted.delta
         return Outcome(loss, delta, certificate, refitted.notes)
 
-    def _compare(self, residual: FloatArray, change: FloatArray, loss: float) -> FloatArray:
-        """Return contributions from changes of the predictions, shape ``(n_points, n)``."""
-        if self.metric.loss is absolute_error:  # |e| - |e - t| = min(t, 2e - t) for e >= 0
-            change *= np.where(residual < 0.0, -1.0, 1.0)
-            return np.asarray(np.minimum(change, 2.0 * np.abs(residual) - change).mean(axis=1))
-        prediction = self.dataset.y_val - residual
-        return np.array([loss - self._loss(prediction + row) for row in change])
+    def _pair(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return targets and predictions as the loss may take them, with all digits it needs."""
+        if self.metric.is_of_residual:
+            return residual, np.zeros_like(residual)
+        return self.dataset.y_val, self.dataset.y_val - residual
 
-    def _loss(self, prediction: FloatArray) -> float:
+    def _loss(self, y: FloatArray, prediction: FloatArray) -> float:
         try:
-            return float(self.metric.loss(self.dataset.y_val, prediction))
+            return float(self.metric.value(y, prediction))
         except Exception:  # the refit engine will meet it too, and report it with the point
             return math.nan
+
+    def _fall(self, y: FloatArray, prediction: FloatArray, change: FloatArray) -> FloatArray:
+        try:
+            return self.metric.fall(y, prediction, change)
+        except Exception:
+            return np.full(len(change), math.nan)
 
     def _refit(self, task: Task, points: IntArray) -> Outcome:
         engine = RefitEngine(self.dataset, self.model, self.metric)

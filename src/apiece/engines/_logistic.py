@@ -20,14 +20,14 @@ from apiece.data import Dataset
 from apiece.engines._base import BaseEngine
 from apiece.engines._logistic_fit import fit_base
 from apiece.engines._logistic_joining import Joining
-from apiece.engines._metrics import Metric
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
 from apiece.engines._score import MarginScore
 from apiece.engines._softmax_fit import fit_base as fit_softmax
 from apiece.engines._softmax_joining import Joining as SoftmaxJoining
-from apiece.engines._softmax_score import SMOOTH, SoftmaxScore
-from apiece.engines._taylor import sigmoid
+from apiece.engines._softmax_score import SoftmaxScore
+from apiece.losses import Loss
+from apiece.losses._series import sigmoid
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
@@ -37,7 +37,7 @@ _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than 
 _MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if the engine computes what refitting would, or the reason why not."""
     if dataset.kind != "classification":
         return "it is for classification"
@@ -168,7 +168,7 @@ class LogisticEngine(BaseEngine):
 
     def _fit_many(self, X: FloatArray, y: IntArray) -> _Fitted | None:
         data, settings = self.dataset, (self.dataset.n_classes, self._penalty, self._C)
-        is_double = X.shape[1] * (data.n_classes - 1) < _SMALL or self.metric.name not in SMOOTH
+        is_double = X.shape[1] * (data.n_classes - 1) < _SMALL or not self.metric.has_softmax_series
         base = fit_softmax(X, y, *settings, dtype=np.float64 if is_double else np.float32)
         if base is None:
             return None

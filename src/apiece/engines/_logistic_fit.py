@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from apiece._base.typing import FloatArray
-from apiece.engines._taylor import sigmoid
+from apiece.losses._series import sigmoid
 
 _NEWTON_STEPS = 80
 _FIRST_STEPS = 20  # with few rows, in coordinates of theirs

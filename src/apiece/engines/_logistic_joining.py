@@ -25,9 +25,9 @@ from scipy.special import expit
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray
 from apiece.engines._logistic_fit import BaseFit
-from apiece.engines._softmax import RADIUS as WIDE
-from apiece.engines._softmax import curve
-from apiece.engines._taylor import RADIUS, horner, sigmoid, sigmoid_series
+from apiece.losses._series import RADIUS, horner, sigmoid, sigmoid_series
+from apiece.losses._softmax import RADIUS as WIDE
+from apiece.losses._softmax import curve
 
 
 class _Range(NamedTuple):

@@ -22,10 +22,10 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import BaseEngine
-from apiece.engines._metrics import Metric
 from apiece.engines._mlp_training import Recipe, initial_network, train
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _WIDEST = 16  # networks in a block: enough for the speed of large products, few enough for caches
@@ -91,7 +91,7 @@ class MLPEngine(BaseEngine):
                 if not is_finite[i]:
                     continue
                 try:
-                    losses[i] = self.metric.loss(data.y_val, self._prediction(output))
+                    losses[i] = self.metric.value(data.y_val, self._prediction(output))
                 except Exception:  # the refit that follows tells what a user's metric raised
                     continue
         return losses
@@ -121,7 +121,7 @@ def _block_width(k: int, n_features: int, width: int) -> int:
     return max(1, min(_WIDEST, _BLOCK_BYTES // n_bytes))
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if the engine trains this model, else what stands against it.
 
     It trains ``MLPClassifier`` and ``MLPRegressor`` with one hidden layer, by Adam, on full

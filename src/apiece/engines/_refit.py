@@ -62,7 +62,7 @@ class RefitEngine(BaseEngine):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fitted = clone(model).fit(X.copy(), y.copy())
-                loss = self.metric.loss(self.dataset.y_val, self._predict(fitted))
+                loss = self.metric.value(self.dataset.y_val, self._predict(fitted))
         except Exception as error:  # whatever a user's model raises is reported with its task
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "

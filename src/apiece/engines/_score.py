@@ -16,47 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
-from apiece.engines._metrics import Metric
-from apiece.engines._taylor import RADIUS, horner, loss_series, sigmoid
+from apiece.losses import Loss
+from apiece.losses._series import DEGREE, RADIUS, horner
 
 _ENTRIES = 300_000  # of the margins on the validation set that are held at once
-LARGEST_LOG_LOSS = -float(np.log(np.finfo(np.float64).eps))  # probabilities are clipped there
-
-
-def margin_loss(metric: Metric, margins: FloatArray, y: AnyArray) -> FloatArray:
-    """Loss of binary classifiers with the given margins, one in each row.
-
-    Parameters
-    ----------
-    metric
-        Any metric for classification.
-    margins
-        Log odds of class 1, or decision values, shape ``(n_models, n)``.
-    y
-        Class codes 0 or 1, shape ``(n,)``.
-
-    Returns
-    -------
-    FloatArray
-        Shape ``(n_models,)``.
-    """
-    if metric.name == "log_loss":
-        signed = margins * np.where(y == 1, -1.0, 1.0)
-        losses = np.maximum(signed, 0.0)
-        np.abs(signed, out=signed)
-        losses += np.log1p(np.exp(np.negative(signed, out=signed), out=signed), out=signed)
-        return np.asarray(np.minimum(losses, LARGEST_LOG_LOSS, out=losses).mean(axis=1))
-    if metric.name == "zero_one":
-        return np.asarray(((margins > 0) != (y == 1)).mean(axis=1))
-    if metric.needs == "decision":
-        return np.array([metric.loss(y, row) for row in margins])
-    p = sigmoid(margins)
-    if metric.name == "brier":
-        return np.asarray(((p - y) ** 2).mean(axis=1))
-    q = sigmoid(-margins)
-    if metric.needs == "label":
-        return np.array([metric.loss(y, (row > 0).astype(np.int64)) for row in margins])
-    return np.array([metric.loss(y, np.stack(pair, axis=1)) for pair in zip(q, p, strict=True)])
 
 
 class MarginScore:
@@ -75,14 +38,12 @@ class MarginScore:
     """
 
     def __init__(
-        self, metric: Metric, V: FloatArray, V32: AnyArray, y: AnyArray, theta: FloatArray
+        self, metric: Loss, V: FloatArray, V32: AnyArray, y: AnyArray, theta: FloatArray
     ) -> None:
         self._metric, self._V, self._V32, self._y = metric, V, V32, y
         self._margins = V @ theta
-        self.loss = float(margin_loss(metric, self._margins[None], y)[0])
-        series = loss_series(metric, self._margins, y)
-        if metric.name == "log_loss" and np.abs(self._margins).max() > LARGEST_LOG_LOSS - 1:
-            series = None  # some losses are clipped
+        self.loss = float(metric.of_margins(y, self._margins[None])[0])
+        series = metric.margin_series(y, self._margins, DEGREE)
         self._first = None if series is None else V.T @ series[1] / len(y)
         self._rest = (
             None if series is None else [(c / len(y)).astype(np.float32) for c in series[2:]]
@@ -120,4 +81,4 @@ class MarginScore:
     def _exact(self, change: FloatArray) -> FloatArray:
         margins = change @ self._V.T
         margins += self._margins
-        return np.asarray(self.loss - margin_loss(self._metric, margins, self._y))
+        return np.asarray(self.loss - self._metric.of_margins(self._y, margins))

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.engines._softmax import bend, probabilities, spread
+from apiece.losses._softmax import bend, probabilities, spread
 
 _NEWTON_STEPS = 80
 _POLISH_STEPS = 6

@@ -21,7 +21,8 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._logistic_joining import along
-from apiece.engines._softmax import (
+from apiece.engines._softmax_fit import BaseFit, conjugate_gradients, dot, times
+from apiece.losses._softmax import (
     RADIUS,
     against,
     all_probabilities,
@@ -30,7 +31,6 @@ from apiece.engines._softmax import (
     remainder,
     spread,
 )
-from apiece.engines._softmax_fit import BaseFit, conjugate_gradients, dot, times
 
 _FAST_STEPS = 40
 _DEPTH = 3  # of Anderson's mixing

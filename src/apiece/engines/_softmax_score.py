@@ -17,16 +17,13 @@ from __future__ import annotations
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.engines._metrics import Metric
-from apiece.engines._score import LARGEST_LOG_LOSS
-from apiece.engines._softmax import against, all_probabilities, bend, curve, remainder, spread
 from apiece.engines._softmax_fit import BaseFit, times
 from apiece.engines._softmax_joining import Change
+from apiece.losses import Loss
+from apiece.losses._softmax import against, all_probabilities, spread
 
 _ENTRIES = 150_000  # of the margins on the validation set that are held at once
 _RADIUS = 2.0  # of changes of margins: beyond, the terms of the series cancel each other
-
-SMOOTH = ("log_loss", "brier", "softmax_of_proba")
 
 
 class SoftmaxScore:
@@ -51,7 +48,7 @@ class SoftmaxScore:
         Whether contributions come from the series.
     """
 
-    def __init__(self, metric: Metric, V: FloatArray, y: IntArray, base: BaseFit) -> None:
+    def __init__(self, metric: Loss, V: FloatArray, y: IntArray, base: BaseFit) -> None:
         self._metric, self._y = metric, y
         placed, _ = base.place(V)
         if base.basis is not None:
@@ -60,19 +57,13 @@ class SoftmaxScore:
         self._margins = spread(base.theta @ placed.T)
         pi = all_probabilities(self._margins)
         self.loss = float(self._losses(self._margins[None])[0])
-        truth = (y == np.arange(len(pi))[:, None]).astype(np.float64)
-        likelihood = (pi * truth).sum(axis=0).min()
-        is_clipped = metric.name == "log_loss" and likelihood < np.exp(1 - LARGEST_LOG_LOSS)
-        self.is_smooth = metric.name in SMOOTH and not is_clipped
-        if not self.is_smooth:
+        self._series = metric.softmax_series(y, pi)
+        self.is_smooth = self._series is not None
+        if self._series is None:
             return
-        self._short, self._pi = placed.astype(np.float32), pi.astype(np.float32)
+        self._short = placed.astype(np.float32)
         self._top = pi.argmax(axis=0)
-        slope = _slope(metric.name, pi, truth)
-        self._slope = slope.astype(np.float32)
-        self._inner = (pi if metric.name == "log_loss" else _softmax_of(pi)).astype(np.float32)
-        gradient = (pi - truth)[:-1] if metric.name == "log_loss" else bend(pi, slope)[:-1]
-        self._gradient = gradient / len(y)
+        self._gradient = self._series.gradient[:-1] / len(y)
         self._h = spread(base.solve(spread(self._gradient) @ placed))
         self._outside = self._gradient @ self._features
         self._rows_h = (self._h @ base.rows.T).astype(base.inverse.dtype)
@@ -86,14 +77,14 @@ class SoftmaxScore:
         )
 
     def _block(self, change: Change, block: slice) -> FloatArray:
-        if not self.is_smooth:
+        if self._series is None:
             return self._exact(change, block)[0]
         first = self._first(change, block)
         eta = against(self._top, self._eta(change, block, self._short))
         reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
         far = np.flatnonzero(~(reach < _RADIUS))
         eta[far] = reach[far] = 0.0
-        fall = -first - self._beyond(eta, float(reach.max(initial=0.0)))
+        fall = -first - self._series.beyond(eta, float(reach.max(initial=0.0))) / len(self._y)
         if len(far):
             exact, moved = self._exact(change, block.start + far)
             fall[far] = exact + np.einsum("nck,ck->n", moved, self._gradient) - first[far]
@@ -118,22 +109,6 @@ class SoftmaxScore:
             eta += parameters[:, :, -1:] * own[:, None, :]
         return spread(eta)
 
-    def _beyond(self, eta: AnyArray, reach: float) -> FloatArray:
-        """Mean change of the loss beyond first order, ``eta`` against the likeliest class."""
-        pi, n = self._pi, len(self._y)
-        if self._metric.name == "log_loss":
-            bent = np.einsum("nck,ck->nk", curve(eta, reach), pi)
-            s = np.einsum("nck,ck->nk", eta, pi).astype(np.float64) + bent
-            return np.asarray((bent + np.log1p(s) - s).sum(axis=1) / n)
-        r = remainder(pi, eta, reach)
-        moved = r + bend(pi, eta)
-        first = np.einsum("nck,ck->n", r, self._slope, optimize=True).astype(np.float64)
-        if self._metric.name == "brier":
-            return np.asarray((first + np.einsum("nck,nck->n", moved, moved)) / n)
-        bent = np.einsum("nck,ck->nk", curve(moved, 1.0), self._inner)
-        s = np.einsum("nck,ck->nk", moved, self._inner).astype(np.float64) + bent
-        return np.asarray((first + (bent + np.log1p(s) - s).sum(axis=1)) / n)
-
     def _exact(self, change: Change, block: slice | IntArray) -> tuple[FloatArray, FloatArray]:
         """Contributions from losses, and the changes of the margins they came from."""
         eta = self._eta(change, block, self._V)
@@ -148,15 +123,5 @@ class SoftmaxScore:
             predicted = np.concatenate([margins, np.zeros_like(margins[:, :1])], axis=1)
             predicted -= predicted.mean(axis=1, keepdims=True)  # the penalty's choice
         if metric.needs == "label":
-            return np.array([metric.loss(y, one) for one in predicted.argmax(axis=1)])
-        return np.array([metric.loss(y, np.ascontiguousarray(one.T)) for one in predicted])
-
-
-def _softmax_of(pi: FloatArray) -> FloatArray:
-    e = np.exp(pi)
-    return np.asarray(e / e.sum(axis=0))
-
-
-def _slope(name: str, pi: FloatArray, truth: FloatArray) -> FloatArray:
-    """Derivative of a loss by the probabilities, shape ``(K, n)``."""
-    return 2.0 * (pi - truth) if name == "brier" else _softmax_of(pi) - truth
+            return np.array([metric.value(y, one) for one in predicted.argmax(axis=1)])
+        return np.array([metric.value(y, np.ascontiguousarray(one.T)) for one in predicted])

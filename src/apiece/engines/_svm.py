@@ -19,11 +19,10 @@ import numpy as np
 from apiece._base.typing import FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import BaseEngine
-from apiece.engines._metrics import Metric
 from apiece.engines._models import CoupledFolds, Model
 from apiece.engines._refit import RefitEngine
-from apiece.engines._score import margin_loss
 from apiece.engines._svm_model import FittedSVM
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
@@ -32,7 +31,7 @@ _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
 _MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
 
 
-def supports(dataset: Dataset, model: Model, metric: Metric) -> str | None:
+def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
     """Return None if the engine computes what refitting the model would, else why not."""
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
@@ -119,7 +118,7 @@ class SVMEngine(BaseEngine):
         """Loss of each model, shape ``(n,)``."""
         if self.metric.needs == "label" and not self.model.has_proba:
             margins = np.where(margins >= 0, 1.0, -1.0)  # at a tie libsvm predicts class 1
-        return margin_loss(self.metric, margins, self.dataset.y_val)
+        return self.metric.of_margins(self.dataset.y_val, margins)
 
     def _refit(self, task: Task, points: IntArray) -> Outcome:
         """Leave points to scikit-learn, with a tolerance that leaves little error."""

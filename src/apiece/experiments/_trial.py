@@ -11,8 +11,9 @@ from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import Design, DrawnPlan, make_plan
 from apiece.data import Dataset
-from apiece.engines import Metric, Model, choose_engine
+from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
+from apiece.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Trial:
     X_test: FloatArray
     y_test: AnyArray
     model: Model
-    metric: Metric
+    metric: Loss
     seed: int
 
     @classmethod
@@ -98,7 +99,7 @@ class Trial:
         fitted = self.model.seeded(self.seed).fit(data.points_X[rows], targets[rows])
         labels = np.asarray(fitted.predict(self.X_test))
         seen = fitted.predict_proba(self.X_test) if self.metric.needs == "proba" else labels
-        scores = [-self.metric.loss(self.y_test, seen)]
+        scores = [-self.metric.value(self.y_test, seen)]
         if data.is_classification:
             scores.append(float(np.mean(labels == self.y_test)))
         return np.array(scores)

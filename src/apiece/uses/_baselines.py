@@ -14,14 +14,14 @@ from apiece.records import Task
 if TYPE_CHECKING:
     import pandas as pd
 
-    from apiece.engines import Metric
+    from apiece.losses import Loss
 
 
 def leave_one_out(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Metric | Callable[[Any, Any], float] | None = None,
+    metric: str | Loss | Callable[[Any, Any], float] | None = None,
     engine: str = "auto",
     random_state: RandomState = 0,
 ) -> pd.DataFrame:

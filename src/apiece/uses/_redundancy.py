@@ -125,9 +125,7 @@ class Together:
     @cached_property
     def _judges(self) -> list[Engine]:
         """One for each part of the rows, or one for all if the metric is not a mean over rows."""
-        from apiece.engines import METRICS
-
-        if self._engine.metric.name not in METRICS:
+        if not self._engine.metric.is_mean_of_rows:
             return [self._engine]
         order = stream(self.seed, 7).permutation(self.dataset.n_validation)
         n_parts = max(1, min(self.draws, len(order) // _ENOUGH))

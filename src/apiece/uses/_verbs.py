@@ -10,10 +10,11 @@ import numpy as np
 from apiece._base.check import one_of
 from apiece._base.rng import RandomState
 from apiece.data import Dataset, read_again
-from apiece.engines import METRICS, MODELS
+from apiece.engines import MODELS
 from apiece.errors import ApieceError, PlanError
 from apiece.estimators import laws_of, refuse_groups, table_of
 from apiece.laws import Laws
+from apiece.losses import LOSSES
 from apiece.records import Contributions, marked
 from apiece.store import Run
 from apiece.uses._advise import advice_from_laws, doubted
@@ -300,7 +301,7 @@ def advise(
             at=size,
             draws=draws,
             model=_named("model", model, known.attrs, MODELS),
-            metric=_named("metric", metric, known.attrs, METRICS),
+            metric=_named("metric", metric, known.attrs, LOSSES),
             random_state=random_state,
         )
         found["p_likeliest"] = suspects["p_likeliest"]

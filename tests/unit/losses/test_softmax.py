@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from apiece.engines._softmax import (
+from apiece.losses._softmax import (
     RADIUS,
     against,
     all_probabilities,

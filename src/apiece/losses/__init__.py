@@ -1,0 +1,25 @@
+"""Losses on the validation set, so that a contribution is positive when a point helps.
+
+A name such as ``log_loss`` stands for an object; `Loss` is the base class for others.
+"""
+
+from apiece.losses._loss import FunctionLoss, Loss, Needs, SoftmaxSeries
+from apiece.losses._plain import AbsoluteError, Hinge, SquaredError, ZeroOne
+from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
+from apiece.losses._resolve import LOSSES, resolve_loss
+
+__all__ = [
+    "LOSSES",
+    "AbsoluteError",
+    "Brier",
+    "FunctionLoss",
+    "Hinge",
+    "LogLoss",
+    "Loss",
+    "Needs",
+    "SoftmaxOfProba",
+    "SoftmaxSeries",
+    "SquaredError",
+    "ZeroOne",
+    "resolve_loss",
+]

@@ -1,0 +1,87 @@
+"""From what a user passed as ``metric`` to the loss it stands for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from apiece._base.check import unknown_name
+from apiece.errors import ModelError
+from apiece.losses._loss import FunctionLoss, Loss, Needs
+from apiece.losses._plain import AbsoluteError, Hinge, SquaredError, ZeroOne
+from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        LogLoss(),
+        SoftmaxOfProba(),
+        Brier(),
+        ZeroOne(),
+        Hinge(),
+        SquaredError(),
+        AbsoluteError(),
+    )
+}
+
+
+def _name_of(metric: Callable[[Any, Any], float]) -> str:
+    """Name a callable so that another one is not taken for it: two lambdas differ by their code."""
+    name = getattr(metric, "__qualname__", type(metric).__qualname__)
+    name = f"{getattr(metric, '__module__', '')}.{name}"
+    code = getattr(metric, "__code__", None)
+    if "<" not in name or code is None:
+        return name
+    constants = [item for item in code.co_consts if isinstance(item, int | float | str)]
+    words = repr((code.co_code, code.co_names, constants)).encode()
+    return f"{name}#{hashlib.blake2b(words, digest_size=4).hexdigest()}"
+
+
+def resolve_loss(
+    metric: str | Loss | Callable[[Any, Any], float] | None, *, kind: str, has_proba: bool
+) -> Loss:
+    """Turn what a user passed into a loss that fits the data.
+
+    Parameters
+    ----------
+    metric
+        A name, a `Loss`, a callable ``(y_true, prediction) -> loss``, or None for the default:
+        ``log_loss`` for classification, ``squared_error`` for regression. For a classifier
+        ``y_true`` holds class codes (positions in ``dataset.classes``) and ``prediction`` the
+        probabilities, or predicted codes when the model has no ``predict_proba``.
+    kind
+        ``classification`` or ``regression``.
+    has_proba
+        Whether the model predicts probabilities.
+
+    Raises
+    ------
+    UnknownNameError
+        If no loss has that name.
+    ModelError
+        If it is none of these, or a loss for another kind of data.
+    """
+    if isinstance(metric, Loss):
+        loss = metric
+    elif metric is None:
+        loss = LOSSES["log_loss" if kind == "classification" else "squared_error"]
+    elif isinstance(metric, str):
+        if metric not in LOSSES:
+            raise unknown_name("metric", metric, LOSSES)
+        loss = LOSSES[metric]
+    elif callable(metric):
+        needs: Needs = "value" if kind == "regression" else "proba" if has_proba else "label"
+        loss = FunctionLoss(_name_of(metric), needs, metric)
+    else:
+        raise ModelError(
+            f"metric is {metric!r}: expected a name ({', '.join(LOSSES)}), an apiece.Loss object "
+            "or a callable (y_true, prediction) -> loss. Pass for example metric='log_loss'."
+        )
+    if loss.kind != kind:
+        fitting = ", ".join(name for name, known in LOSSES.items() if known.kind == kind)
+        raise ModelError(
+            f"metric {loss.name!r} is for {loss.kind}, but the data is a {kind}: expected one of "
+            f"{fitting}. Pick one of these, or pass kind={loss.kind!r} when reading the data."
+        )
+    return loss
