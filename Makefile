@@ -41,7 +41,7 @@ docs: $(VENV)/.installed-dev
 	@echo "open site/index.html"
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m coverage run -m pytest -q -m 'not slow' tests/unit $(ARGS)
+	$(BIN)/python -m coverage run -m pytest -q tests/unit $(ARGS)
 	$(BIN)/python -m coverage report
 
 oldest:

@@ -67,6 +67,7 @@ def forest(n_trees=3):
     return RandomForestClassifier(n_estimators=n_trees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["tree", forest()], ids=["tree", "forest"])
 def test_the_answer_does_not_depend_on_the_number_of_workers(blobs, tmp_path, model):
     settings = {**SETTINGS, "model": model, "points": range(0, 60, 2), "share": 15, "samples": 12}
@@ -99,6 +100,7 @@ def test_a_subset_of_points_gets_the_contributions_it_would_get_by_itself(blobs)
     assert run.contributions().n_points == 2
 
 
+@pytest.mark.slow
 def test_collecting_again_computes_nothing_more(blobs, tmp_path, monkeypatch):
     first = apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
     before = first.contributions().delta
@@ -111,6 +113,7 @@ def test_collecting_again_computes_nothing_more(blobs, tmp_path, monkeypatch):
     assert np.array_equal(again.contributions().delta, before)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_seed_keeps_the_one_it_drew(blobs, tmp_path):
     settings = {**SETTINGS, "random_state": None}
     first = apiece.collect(blobs, to=tmp_path / "run", **settings)
@@ -120,6 +123,7 @@ def test_a_run_without_a_seed_keeps_the_one_it_drew(blobs, tmp_path):
     assert same(apiece.collect(blobs, **{**SETTINGS, "random_state": seed}), first)
 
 
+@pytest.mark.slow
 def test_more_samples_extend_a_run_to_what_it_would_have_been(blobs, tmp_path):
     apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
     longer = {**SETTINGS, "samples": 11}
@@ -197,6 +201,7 @@ def parts(dataset, path):
     return engine, plan, FolderStore(path)
 
 
+@pytest.mark.slow
 def test_progress_adds_up_to_the_total(blobs, tmp_path):
     apiece.collect(blobs, to=tmp_path / "run", **SETTINGS)
     shards = sorted((tmp_path / "run" / "shards").iterdir())
@@ -219,6 +224,7 @@ def test_failed_tasks_are_named_and_the_rest_is_kept_and_mended_later(blobs, tmp
     assert run.progress().failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["refit", "logistic"])
 def test_a_model_that_always_fails_ends_the_campaign_early(blobs, engine):
     calls = []
@@ -241,6 +247,7 @@ def test_a_model_that_always_fails_ends_the_campaign_early(blobs, engine):
     assert len(calls) < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["refit", "logistic"])
 def test_a_loss_that_is_not_a_number_is_never_stored(blobs, engine):
     run = {**SETTINGS, "model": "logistic", "engine": engine, "metric": lambda y, p: float("nan")}
@@ -248,6 +255,7 @@ def test_a_loss_that_is_not_a_number_is_never_stored(blobs, engine):
         apiece.collect(blobs, **run)
 
 
+@pytest.mark.slow
 def test_two_collectors_at_once_leave_one_whole_run(blobs, tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 

@@ -40,6 +40,7 @@ def test_workers_read_the_arrays_of_a_job_from_one_file():
     assert not Path(told.file).parent.exists()
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_a_killed_collector_with_work_or_without():
     import os
     import signal

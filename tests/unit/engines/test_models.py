@@ -17,6 +17,7 @@ from apiece.errors import ModelError, UnknownNameError
 SHAPE = {"n_features": 4, "n_classes": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_built_in_model_trains_on_the_kinds_of_data_it_is_for(name):
     rng = np.random.default_rng(0)

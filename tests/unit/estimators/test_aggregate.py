@@ -25,6 +25,7 @@ def test_losses_without_noise_give_back_the_law():
     assert_allclose(law.mean(5000), 0.3 + 4.0 * 5000**-0.5, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("b", "lam", "noise", "decay", "n"),
     [(3.0, 0.5, 0.005, 1.0, 60), (30.0, 1.0, 0.01, 1.0, 30), (300.0, 1.5, 0.02, 2.0, 200)],

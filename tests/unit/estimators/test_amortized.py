@@ -53,6 +53,7 @@ def correlation(laws, truth, k=316):
     return np.corrcoef(laws.mean(k), truth.mean(k))[0, 1]
 
 
+@pytest.mark.slow
 def test_it_is_closer_to_the_truth_than_the_mean_of_the_same_contributions(problem):
     X, y, truth, contributions = problem
     laws = Amortized(**QUICK).fit(contributions, X, y)
@@ -67,6 +68,7 @@ def test_it_is_closer_to_the_truth_than_the_mean_of_the_same_contributions(probl
     assert laws.attrs["estimator"] == "amortized"
 
 
+@pytest.mark.slow
 def test_points_never_sampled_have_laws_too(network):
     X, y, truth = make_truth(seed=5)
     laws = network.laws_for(X, y)
@@ -78,6 +80,7 @@ def test_points_never_sampled_have_laws_too(network):
     assert 0.8 < covered <= 1.0  # 240 points: standard error 0.02, and a normal approximation
 
 
+@pytest.mark.slow
 def test_series_laws_and_their_sign_changes_are_recovered():
     X, y, truth = make_truth(n=400, family="series")
     contributions = synthetic.sample(truth, samples=20, random_state=2, shared=False)
@@ -88,6 +91,7 @@ def test_series_laws_and_their_sign_changes_are_recovered():
     assert laws.family == Series(terms=(2, 4))
 
 
+@pytest.mark.slow
 def test_regression_targets_enter_through_their_error():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 3))
@@ -191,6 +195,7 @@ def test_decays_are_those_for_a_thousand_points_and_fall_with_the_root_of_more(m
     assert_allclose(decays[250], (0.02, 20.0))
 
 
+@pytest.mark.slow
 def test_noise_has_heads_of_its_own_where_features_tell_of_it_and_only_there():
     X, y, truth = make_truth(n=400, seed=3)
     rng = np.random.default_rng(4)

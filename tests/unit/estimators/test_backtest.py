@@ -39,6 +39,7 @@ def test_auto_fits_the_family_that_foretells_best(turning):
     assert laws.attrs["estimator"] == "likelihood"
 
 
+@pytest.mark.slow
 def test_power_laws_are_judged_and_not_chosen_unless_named():
     rng = np.random.default_rng(9)
     params = np.stack([rng.normal(0, 1, 100), np.full(100, 0.4)], axis=1)
@@ -89,6 +90,7 @@ def test_intervals_cover_what_is_held_out_as_often_as_they_say():
     assert table["coverage"].between(0.84, 0.95).all()
 
 
+@pytest.mark.slow
 def test_a_point_that_no_family_describes_is_flagged_and_keeps_its_law():
     truth = synthetic.random_laws(50, random_state=4)
     table = synthetic.sample(truth, samples=100, random_state=5)
@@ -105,12 +107,14 @@ def test_a_point_that_no_family_describes_is_flagged_and_keeps_its_law():
     assert laws.attrs["estimator"] == "bayes"  # the odd point has no say in what is best
 
 
+@pytest.mark.slow
 def test_no_point_is_flagged_when_all_follow_the_law():
     truth = synthetic.random_laws(300, random_state=6)
     outcome = backtest(synthetic.sample(truth, samples=50, random_state=7))
     assert not outcome.undescribed.any()
 
 
+@pytest.mark.slow
 def test_laws_remember_their_backtest_through_a_file(turning, tmp_path):
     laws = fit(turning, method="bayes", backtest=True)
     laws.save(tmp_path / "laws.parquet")

@@ -207,6 +207,7 @@ def test_the_population_is_told_in_the_diagnostics(truth):
     assert 0 < told["information"] <= 1
 
 
+@pytest.mark.slow
 def test_the_size_of_a_block_sets_memory_not_results(truth):
     table = synthetic.sample(truth, samples=12)
     for family in ("series", "power", "blend"):  # ridge laws are part of a blend
@@ -279,6 +280,7 @@ def test_ridge_laws_go_on_where_directions_come_to_life_beyond_the_sampled_sizes
     assert covered["ridge"] > 1.5 * covered["series"] > 1.5 * covered["series24"]
 
 
+@pytest.mark.slow
 def test_a_blend_is_the_mixture_of_its_members(truth):
     table = synthetic.sample(truth, samples=20)
     blend = Bayes("blend").fit(table)
@@ -293,6 +295,7 @@ def test_a_blend_is_the_mixture_of_its_members(truth):
     assert blend.attrs["settings"]["family"] == "blend"
 
 
+@pytest.mark.slow
 def test_a_blend_is_not_sure_of_what_only_one_of_its_members_foretells(penalised):
     table = synthetic.sample(penalised, samples=200, random_state=4)
     far = penalised.mean(10_000)

@@ -94,6 +94,7 @@ def test_a_budget_is_spent_step_by_step(data):
     assert set(found.samples["method"]) == {"scaling", "aware", "shapley", "random"}
 
 
+@pytest.mark.slow
 def test_removing_flipped_points_by_value_beats_chance(data):
     rng = np.random.default_rng(0)
     noisy, _ = with_flips(data, 0.2, rng)
@@ -126,6 +127,7 @@ def test_removing_the_best_points_hurts_more_than_chance(data):
     assert found.table().loc[(0.3, "law"), "gain_over_random"] > 0
 
 
+@pytest.mark.slow
 def test_low_values_point_at_flipped_labels(data):
     found = mislabel(data, n=150, flipped=(0.1,), samples=30, repeats=2, **QUICK)
     table = found.table()

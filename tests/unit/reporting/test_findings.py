@@ -46,6 +46,7 @@ def from_file(file, **options):
     return apiece.Dataset.from_csv(file, target="label", drop="note", **options)
 
 
+@pytest.mark.slow
 def test_advice_and_the_law_of_the_loss_are_there_unasked(tmp_path):
     dataset = make_blobs(shift=0.6)
     run = apiece.collect(dataset, samples=20, **OPTIONS)
@@ -83,6 +84,7 @@ def test_laws_without_uncertainty_give_no_advice_and_the_page_says_so(tmp_path):
     assert "advices" not in description
 
 
+@pytest.mark.slow
 def test_the_file_that_was_collected_from_is_found_again(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     apiece.collect(from_file("animals.csv"), samples=6, to=tmp_path / "run", **OPTIONS)
@@ -95,6 +97,7 @@ def test_the_file_that_was_collected_from_is_found_again(file, tmp_path, monkeyp
     assert description["notes"] == []
 
 
+@pytest.mark.slow
 def test_candidates_bring_their_own_rows(file, tmp_path):
     more = table(12).assign(note=[f"offer {i}" for i in range(12)])
     more.to_csv(tmp_path / "offers.csv", index=False)

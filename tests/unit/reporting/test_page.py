@@ -168,6 +168,7 @@ def test_a_backtest_is_told_of_the_laws_own_kind():
     assert not any(name.startswith("foretold") for name in plain)
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_says_how_much_is_missing(tmp_path):
     run = apiece.collect(
         make_blobs(),

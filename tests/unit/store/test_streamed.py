@@ -137,6 +137,7 @@ def test_a_backtest_does_not_depend_on_the_memory(run):
     assert_allclose(ours, theirs, rtol=1e-5)  # of fits to a tolerance, see above
 
 
+@pytest.mark.slow
 def test_a_method_is_chosen_in_bounded_memory(run):
     expected = apiece.fit(run, method="auto")
     found = apiece.fit(run, method="auto", memory="60 kB", backtest=True)
@@ -163,6 +164,7 @@ def test_a_report_does_not_depend_on_the_memory(run, most, monkeypatch):
         assert_array_equal(columns[name], column, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_in_bounded_memory(run, monkeypatch):
     whole = Follower(run.path, lambda run, table: apiece.estimators.fit(table))
     assert whole.update()
@@ -230,6 +232,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 def test_five_times_the_contributions_take_no_more_memory(use):
     with Shards(2).streamed(10**8) as streamed:

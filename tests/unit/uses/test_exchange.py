@@ -29,6 +29,7 @@ def test_a_rate_is_the_ratio_of_values_a_row():
     assert (table["rate"] >= 1).all()
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_rate_as_often_as_they_say():
     rng = np.random.default_rng(0)
     hits, n = 0, 400

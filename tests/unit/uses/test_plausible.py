@@ -24,6 +24,7 @@ def with_flips(seed=0, n_classes=2):
     return replace(dataset, points_y=y), dataset, is_wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_flipped_labels_are_the_least_plausible_and_the_right_one_the_likeliest(n_classes):
     noisy, clean, is_wrong = with_flips(n_classes=n_classes)

@@ -57,6 +57,7 @@ def set_gains(dataset, ids, size, n_draws, seed):
     return np.array(gains)
 
 
+@pytest.mark.slow
 def test_copies_are_not_bought_together_and_the_set_gains_more(offer):
     dataset, laws = offer
     copies = set(dataset.ids[80:86].tolist())
@@ -68,6 +69,7 @@ def test_copies_are_not_bought_together_and_the_set_gains_more(offer):
     assert more.mean() > 4 * more.std() / np.sqrt(300)
 
 
+@pytest.mark.slow
 def test_gains_sum_to_what_the_set_is_worth(offer):
     dataset, laws = offer
     table = select(laws, take=4, at=15, redundancy="aware", dataset=dataset, draws=200)
@@ -178,6 +180,7 @@ def test_every_part_of_the_validation_rows_has_enough_of_them(n_val, n_parts):
     assert sum(judge.dataset.n_validation for judge in judges) == n_val
 
 
+@pytest.mark.slow
 def test_points_of_the_pool_can_be_picked_and_never_join_twice():
     from conftest import make_blobs
 
@@ -281,6 +284,7 @@ def test_candidates_can_join_the_whole_pool_together(offer):
     assert np.isfinite(table["value"]).all()
 
 
+@pytest.mark.slow
 def test_a_run_finds_its_own_data_to_value_picks_together(tmp_path):
     import pandas as pd
 

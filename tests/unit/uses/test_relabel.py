@@ -33,6 +33,7 @@ def test_flipped_points_get_their_true_label_back(n_classes):
     assert (table["p_helps"] > 0.1).all()
 
 
+@pytest.mark.slow
 def test_the_label_to_try_can_be_named():
     data, _ = with_flips(3)
     best = relabel(data, data.ids[:6], at=80, draws=4)
