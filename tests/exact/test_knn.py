@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusN
 
 from apiece import Dataset
 from apiece.engines import RefitEngine, _knn, resolve_model
-from apiece.engines._knn import KNNEngine, supports
+from apiece.engines._knn import KNNEngine
 from apiece.errors import EngineError
 from apiece.losses import resolve_loss
 from apiece.records import Task
@@ -34,7 +34,7 @@ def engine_of(dataset, estimator, metric=None):
         estimator, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
     loss = resolve_loss(metric, kind=dataset.kind, has_proba=True)
-    assert supports(dataset, model, loss) is None
+    assert KNNEngine.supports(dataset, model, loss) is None
     return KNNEngine(dataset, model, loss)
 
 
@@ -261,4 +261,4 @@ def test_numbers_whose_squares_overflow_are_left_to_a_refit():
 def test_models_are_recognised_by_type_and_settings(blobs, estimator, reason):
     model = resolve_model(estimator, kind="classification", n_features=3, n_classes=2)
     metric = resolve_loss(None, kind="classification", has_proba=True)
-    assert supports(blobs, model, metric) == reason
+    assert KNNEngine.supports(blobs, model, metric) == reason

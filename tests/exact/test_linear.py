@@ -11,7 +11,7 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from apiece import Dataset
 from apiece.engines import RefitEngine, _linear, resolve_model
-from apiece.engines._linear import LinearEngine, supports
+from apiece.engines._linear import LinearEngine
 from apiece.errors import EngineError
 from apiece.losses import resolve_loss
 from apiece.records import Task
@@ -38,7 +38,7 @@ def random_rows(n=70, d=4, seed=0, noise=1.0):
 def engine_of(dataset, estimator, metric=None):
     model = resolve_model(estimator, kind="regression", n_features=1, n_classes=0)
     loss = resolve_loss(metric, kind="regression", has_proba=False)
-    assert supports(dataset, model, loss) is None
+    assert LinearEngine.supports(dataset, model, loss) is None
     return LinearEngine(dataset, model, loss)
 
 
@@ -256,12 +256,6 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
         assert_allclose(parts, whole, rtol=0, atol=1e-12 * np.abs(whole).mean())
 
 
-def test_refits_in_blocks_equal_refits_at_once(monkeypatch):
-    monkeypatch.setattr(_linear, "_REFITS", 7)
-    dataset = dataset_of(*random_rows(d=8))
-    assert assert_equals_refit(dataset, Ridge(alpha=0), 5).notes["refits"] == 45
-
-
 def test_a_task_without_points_has_a_loss():
     line = make_line()
     outcome = engine_of(line, "linear").run(Task(0, np.arange(20), np.arange(0), seed=0))
@@ -345,12 +339,12 @@ def test_a_penalty_too_small_to_matter_leaves_duplicates_exact():
 def test_models_are_recognised_by_type_and_settings(line, estimator, reason):
     model = resolve_model(estimator, kind="regression", n_features=3, n_classes=0)
     metric = resolve_loss(None, kind="regression", has_proba=False)
-    assert supports(line, model, metric) == reason
+    assert LinearEngine.supports(line, model, metric) == reason
 
 
 def test_classes_and_many_features_are_not_supported(line, monkeypatch):
     model = resolve_model("ridge", kind="regression", n_features=3, n_classes=0)
     metric = resolve_loss(None, kind="regression", has_proba=False)
-    assert supports(make_blobs(), model, metric) == "the data is not a regression"
+    assert LinearEngine.supports(make_blobs(), model, metric) == "the data is not a regression"
     monkeypatch.setattr(_linear, "_MOST_FEATURES", 2)
-    assert supports(line, model, metric) == "3 features are more than 2"
+    assert LinearEngine.supports(line, model, metric) == "3 features are more than 2"

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
 from apiece.engines import LogisticEngine, Model, RefitEngine, choose_engine
-from apiece.engines._logistic import converged, supports
+from apiece.engines._logistic import converged
 from apiece.errors import ModelError
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
@@ -161,7 +161,7 @@ def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
 def test_settings_that_are_not_supported_are_refitted_with_a_reason(settings, words):
     dataset = data()
     estimator = LogisticRegression(**settings)
-    assert words in supports(dataset, Model("x", estimator), LOSSES["log_loss"])
+    assert words in LogisticEngine.supports(dataset, Model("x", estimator), LOSSES["log_loss"])
     assert choose_engine(dataset, model=estimator)[0].name == "refit"
     with pytest.raises(ModelError, match=words):
         choose_engine(dataset, model=estimator, engine="logistic")

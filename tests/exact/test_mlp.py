@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
 from apiece.engines import RefitEngine, resolve_model
-from apiece.engines._mlp import MLPEngine, supports
+from apiece.engines._mlp import MLPEngine
 from apiece.engines._mlp_training import Recipe, initial_network
 from apiece.errors import EngineError
 from apiece.losses import resolve_loss
@@ -34,7 +34,7 @@ def engines(dataset, model="mlp", metric=None, make=MLPEngine):
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
     loss = resolve_loss(metric, kind=dataset.kind, has_proba=found.has_proba)
-    assert supports(dataset, found, loss) is None
+    assert MLPEngine.supports(dataset, found, loss) is None
     return make(dataset, found, loss), RefitEngine(dataset, found, loss)
 
 
@@ -235,13 +235,15 @@ def test_other_settings_are_declined_with_the_reason(blobs, changes, reason):
     model = resolve_model(
         MLPClassifier(**settings(**changes)), kind="classification", n_features=3, n_classes=2
     )
-    assert reason in supports(blobs, model, metric)
+    assert reason in MLPEngine.supports(blobs, model, metric)
 
 
 def test_accepted_and_declined_models(blobs, line):
     def reason(dataset, model):
         found = resolve_model(model, kind=dataset.kind, n_features=3, n_classes=dataset.n_classes)
-        return supports(dataset, found, resolve_loss(None, kind=dataset.kind, has_proba=True))
+        return MLPEngine.supports(
+            dataset, found, resolve_loss(None, kind=dataset.kind, has_proba=True)
+        )
 
     assert reason(blobs, "mlp") is None
     assert reason(line, "mlp") is None

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from apiece import Dataset
 from apiece.engines import LogisticEngine, Model, RefitEngine, choose_engine
 from apiece.engines import _logistic as logistic
-from apiece.engines._logistic import converged, supports
+from apiece.engines._logistic import converged
 from apiece.errors import EngineError
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
@@ -203,7 +203,7 @@ def test_settings_that_are_not_supported_are_refitted():
     for settings in ({"class_weight": "balanced"}, {"C": np.inf}):
         assert choose_engine(dataset, model=LogisticRegression(**settings))[0].name == "refit"
     wide = data(d=1_000, n_classes=10)
-    words = supports(wide, Model("x", LogisticRegression()), LOSSES["log_loss"])
+    words = LogisticEngine.supports(wide, Model("x", LogisticRegression()), LOSSES["log_loss"])
     assert words == "9,009 parameters are more than 8,000"
 
 

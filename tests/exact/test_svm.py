@@ -19,7 +19,6 @@ from sklearn.svm import SVC, LinearSVC
 from apiece import Dataset
 from apiece.engines import CoupledFolds, Model, RefitEngine, SVMEngine, choose_engine
 from apiece.engines import _svm_machine as machine_module
-from apiece.engines._svm import supports
 from apiece.errors import EngineError, ModelError
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
@@ -268,7 +267,7 @@ def test_a_fold_without_one_of_the_classes_fails_as_a_refit_does():
     ],
 )
 def test_models_are_recognised_by_type_and_settings(estimator, metric, reason):
-    found = supports(data(), Model("Model", estimator), LOSSES[metric])
+    found = SVMEngine.supports(data(), Model("Model", estimator), LOSSES[metric])
     assert found is None if reason is None else reason in found
 
 

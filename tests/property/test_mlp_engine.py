@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
 from apiece.engines import RefitEngine, resolve_model
-from apiece.engines._mlp import MLPEngine, supports
+from apiece.engines._mlp import MLPEngine
 from apiece.losses import resolve_loss
 from apiece.records import Task
 
@@ -71,7 +71,7 @@ def assert_close(delta, expected, loss):
 @settings(max_examples=60, deadline=None)
 def test_contributions_equal_those_of_a_refit(problem):
     dataset, model, metric, task = problem
-    assert supports(dataset, model, metric) is None
+    assert MLPEngine.supports(dataset, model, metric) is None
     outcome = MLPEngine(dataset, model, metric).run(task)
     expected = RefitEngine(dataset, model, metric).run(task)
     assert_close(outcome.delta, expected.delta, expected.loss)

@@ -1,6 +1,7 @@
 """Engines: from a dataset and a task to the contribution of every point."""
 
-from apiece.engines._choose import ENGINES, Engine, choose_engine
+from apiece.engines._base import Engine
+from apiece.engines._choose import ENGINES, EngineChoice, choose_engine
 from apiece.engines._first_order import FirstOrderEngine
 from apiece.engines._groups import GroupEngine, choose_group_engine
 from apiece.engines._knn import KNNEngine
@@ -16,6 +17,7 @@ __all__ = [
     "MODELS",
     "CoupledFolds",
     "Engine",
+    "EngineChoice",
     "FirstOrderEngine",
     "GroupEngine",
     "KNNEngine",

@@ -1,18 +1,29 @@
-"""What every engine holds, and how it travels to a worker."""
+"""What an engine is: from a dataset and a task to the contribution of every point."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
+from apiece._base.typing import IntArray
 from apiece.data import Dataset
 from apiece.engines._models import Model
 from apiece.losses import Loss
+from apiece.records import Outcome, Task
+
+_NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class BaseEngine:
-    """The settings of an engine; what it derives from them is cached and stays where it is.
+class Engine(ABC):
+    """Computes contributions. The outcome of a task depends on the task alone.
+
+    A subclass states its ``name`` and defines `run`; `collect(engine=...)` takes the class. What an
+    engine derives from its settings it may cache (`functools.cached_property`): a copy that travels
+    to a worker carries the settings alone.
 
     Parameters
     ----------
@@ -22,15 +33,71 @@ class BaseEngine:
         What is trained.
     metric
         The loss on the validation set.
+
+    Attributes
+    ----------
+    name
+        The word that chooses the engine, and its name in manifests.
+    is_exact
+        Whether contributions equal those of a converged refit.
+    rows_per_shard
+        How many contributions make a unit of work of a few seconds.
+    made_for
+        Names of the estimators whose users should hear why the engine cannot take their settings.
     """
 
     name: ClassVar[str]
     is_exact: ClassVar[bool] = True
     rows_per_shard: ClassVar[int] = 50_000
+    made_for: ClassVar[tuple[str, ...]] = ()
 
     dataset: Dataset
     model: Model
     metric: Loss
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine can compute this run, or the reason why not."""
+        return None
+
+    @abstractmethod
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        Raises
+        ------
+        EngineError
+            If a model cannot be fitted or scored; the task and point are named.
+        """
+
+    def join_groups(self, task: Task) -> Outcome:
+        r"""Compute the contribution of every group of the task, ``task.rows``.
+
+        $$\Delta(G, D) = L(f_D) - L(f_{D \cup G})$$
+
+        Every engine fits D to convergence, or as a refit would, before it values points; without
+        any points to value that is all it does. So an engine adds a group as exactly as it fits,
+        with the same seed, folds and initial weights. Subclasses may know a shorter way.
+        """
+        joining = task.rows or ()
+        subsets = [task.subset, *(np.concatenate([task.subset, rows]) for rows in joining)]
+        fits = [self.run(Task(task.index, subset, _NOBODY, task.seed)) for subset in subsets]
+        notes: dict[str, int] = {}
+        for fit in fits:
+            for name, count in fit.notes.items():
+                notes[name] = notes.get(name, 0) + count
+        loss = np.array([fit.loss for fit in fits])
+        certificate = float(np.fmax.reduce([fit.certificate for fit in fits]))
+        return Outcome(float(loss[0]), loss[0] - loss[1:], certificate, notes | {"fits": len(fits)})
+
+    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
+        """Leave a task, or some of its points, to refits of the model; notes count them."""
+        from apiece.engines._refit import RefitEngine
+
+        if points is not None:
+            task = replace(task, points=points)
+        outcome = RefitEngine(self.dataset, self.model, self.metric).run(task)
+        return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from apiece._base.check import one_of
 from apiece.data import Dataset
-from apiece.engines import _first_order, _knn, _linear, _logistic, _mlp, _svm
+from apiece.engines._base import Engine
 from apiece.engines._first_order import FirstOrderEngine
 from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
@@ -18,64 +19,20 @@ from apiece.engines._refit import RefitEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
 from apiece.losses import Loss, resolve_loss
-from apiece.records import Outcome, Task
 
-# Every fast engine, with the test that says whether it computes what refitting would (or, if it is
-# not exact, whether it can approximate that).
-_FAST: dict[str, tuple[type[Any], Callable[[Dataset, Model, Loss], str | None]]] = {
-    "linear": (LinearEngine, _linear.supports),
-    "logistic": (LogisticEngine, _logistic.supports),
-    "knn": (KNNEngine, _knn.supports),
-    "mlp": (MLPEngine, _mlp.supports),
-    "svm": (SVMEngine, _svm.supports),
-    "first-order": (FirstOrderEngine, _first_order.supports),
-}
-ENGINES = ("auto", "refit", *_FAST)
-# Which engine a model is for, should only its settings or the data stand against it.
-_MADE_FOR = {
-    "LinearRegression": "linear",
-    "Ridge": "linear",
-    "LogisticRegression": "logistic",
-    "KNeighborsClassifier": "knn",
-    "KNeighborsRegressor": "knn",
-    "MLPClassifier": "mlp",
-    "MLPRegressor": "mlp",
-    "SVC": "svm",
-    "CalibratedClassifierCV": "svm",
-}
+# Engines that "auto" may choose, in this order, and those that are chosen by name alone.
+_FAST: tuple[type[Engine], ...] = (
+    LinearEngine,
+    LogisticEngine,
+    KNNEngine,
+    MLPEngine,
+    SVMEngine,
+    FirstOrderEngine,
+)
+_BY_NAME: dict[str, type[Engine]] = {"refit": RefitEngine} | {kind.name: kind for kind in _FAST}
+ENGINES = ("auto", *_BY_NAME)
 
-
-class Engine(Protocol):
-    """What every engine promises: the outcome of a task depends on the task alone."""
-
-    @property
-    def name(self) -> str:
-        """The word that chooses it."""
-        ...
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether contributions equal those of a converged refit."""
-        ...
-
-    @property
-    def rows_per_shard(self) -> int:
-        """How many contributions make a unit of work of a few seconds."""
-        ...
-
-    @property
-    def model(self) -> Model:
-        """What is trained."""
-        ...
-
-    @property
-    def metric(self) -> Loss:
-        """The loss on the validation set."""
-        ...
-
-    def run(self, task: Task) -> Outcome:
-        """Compute the contribution of every point of the task."""
-        ...
+EngineChoice = str | type[Engine] | Engine
 
 
 def choose_engine(
@@ -83,7 +40,7 @@ def choose_engine(
     *,
     model: Any = "auto",
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
-    engine: str = "auto",
+    engine: EngineChoice = "auto",
 ) -> tuple[Engine, str]:
     """Return the engine for a run, and the reason in words.
 
@@ -96,9 +53,18 @@ def choose_engine(
     metric
         A name, a callable ``(y_true, prediction) -> loss``, or None for the default.
     engine
-        ``auto`` for the fastest exact one, or the engine by name.
+        ``auto`` for the fastest exact one, an engine by name, a subclass of `Engine`, or an
+        `Engine` whose further settings are kept.
+
+    Raises
+    ------
+    UnknownNameError
+        If no engine or model has that name.
+    ModelError
+        If model, metric, engine and data do not fit each other.
     """
-    one_of("engine", engine, ENGINES)
+    if isinstance(engine, str):
+        one_of("engine", engine, ENGINES)
     found = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
@@ -117,21 +83,34 @@ def choose_engine(
                 "expected a model with decision values, such as svm or logistic. Pass another "
                 "model, or use metric='zero_one' (--metric zero_one)."
             )
-    if engine == "refit":
-        return RefitEngine(dataset, found, loss), "as asked"
+    if engine != "auto":
+        return _as_asked(engine, dataset, found, loss), "as asked"
     why = f"no faster exact engine for {found.name}"
-    for name, (build, supports) in _FAST.items():
-        if engine != name and not (engine == "auto" and build.is_exact):
+    for kind in _FAST:
+        if not kind.is_exact:
             continue
-        obstacle = supports(dataset, found, loss)
+        obstacle = kind.supports(dataset, found, loss)
         if obstacle is None:
-            reason = "as asked" if engine == name else f"exact and fast for {found.name}"
-            return build(dataset, found, loss), reason
-        if engine == name:
-            raise ModelError(
-                f"engine {name!r} cannot compute this run: {obstacle}. Expected a model it is made "
-                "for. Pass engine='auto' (--engine auto), which picks one that can."
-            )
-        if name == _MADE_FOR.get(type(found.estimator).__name__):
-            why = f"engine {name!r} cannot compute it: {obstacle}"
+            return kind(dataset, found, loss), f"exact and fast for {found.name}"
+        if type(found.estimator).__name__ in kind.made_for:
+            why = f"engine {kind.name!r} cannot compute it: {obstacle}"
     return RefitEngine(dataset, found, loss), why
+
+
+def _as_asked(engine: EngineChoice, dataset: Dataset, model: Model, loss: Loss) -> Engine:
+    """Return the engine that a user asked for, if it can compute the run."""
+    kind = _BY_NAME[engine] if isinstance(engine, str) else engine
+    if not issubclass(kind if isinstance(kind, type) else type(kind), Engine):
+        raise ModelError(
+            f"engine is {engine!r}: expected a name ({', '.join(ENGINES)}) or a subclass of "
+            "apiece.engines.Engine. Pass for example engine='auto'."
+        )
+    obstacle = kind.supports(dataset, model, loss)
+    if obstacle is not None:
+        raise ModelError(
+            f"engine {kind.name!r} cannot compute this run: {obstacle}. Expected a model it is "
+            "made for. Pass engine='auto' (--engine auto), which picks one that can."
+        )
+    if isinstance(kind, Engine):
+        return replace(kind, dataset=dataset, model=model, metric=loss)
+    return kind(dataset, model, loss)

@@ -22,8 +22,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
-from apiece.engines import _linear, _logistic
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
+from apiece.engines._linear import LinearEngine
+from apiece.engines._logistic import unsupported_setting
 from apiece.engines._models import Model
 from apiece.errors import EngineError
 from apiece.losses import LOSSES, Loss
@@ -33,24 +34,26 @@ _ENTRIES: Final = 1 << 20  # numbers in the largest array of a block of points: 
 _MOST_PARAMETERS: Final = 5_000  # beyond, the Hessian takes more than 200 MB
 
 
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if influence functions approximate this run, or the reason why not."""
-    if not metric.has_slope:
-        smooth = ", ".join(name for name, known in LOSSES.items() if known.has_slope)
-        return f"metric {metric.name!r} has no derivative (expected one of {smooth})"
-    n_parameters = (dataset.n_features + 1) * (dataset.n_classes if dataset.n_classes > 2 else 1)
-    if n_parameters > _MOST_PARAMETERS:
-        return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
-    if dataset.kind == "regression":
-        return _linear.supports(dataset, model, metric)
-    return _logistic.unsupported_setting(model)
-
-
-class FirstOrderEngine(BaseEngine):
+class FirstOrderEngine(Engine):
     """Influence functions for least squares, ridge and logistic regression."""
 
     name: ClassVar[str] = "first-order"
     is_exact: ClassVar[bool] = False
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if influence functions approximate this run, or the reason why not."""
+        if not metric.has_slope:
+            smooth = ", ".join(name for name, known in LOSSES.items() if known.has_slope)
+            return f"metric {metric.name!r} has no derivative (expected one of {smooth})"
+        n_parameters = (dataset.n_features + 1) * (
+            dataset.n_classes if dataset.n_classes > 2 else 1
+        )
+        if n_parameters > _MOST_PARAMETERS:
+            return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
+        if dataset.kind == "regression":
+            return LinearEngine.supports(dataset, model, metric)
+        return unsupported_setting(model)
 
     def run(self, task: Task) -> Outcome:
         """Approximate the contribution of every point of the task.

@@ -19,7 +19,6 @@ last; scikit-learn leaves open which it takes.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -28,9 +27,8 @@ from scipy.spatial.distance import cdist
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.engines._models import Model
-from apiece.engines._refit import RefitEngine
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
@@ -46,28 +44,6 @@ _ORDERS: Final = {
 }
 
 
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if the engine computes what refitting the model would, else why not."""
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-    estimator = model.estimator
-    wanted = KNeighborsClassifier if dataset.is_classification else KNeighborsRegressor
-    if type(estimator) is not wanted:
-        return f"{model.name} is not a nearest-neighbour model"
-    if callable(estimator.weights):
-        return "weights is a callable"
-    if estimator.weights not in (None, "uniform", "distance"):
-        return f"weights is {estimator.weights!r}"
-    if not isinstance(estimator.n_neighbors, int | np.integer) or estimator.n_neighbors < 1:
-        return f"n_neighbors is {estimator.n_neighbors!r}"
-    if estimator.metric_params:
-        return "metric_params are given"
-    if _order_of(estimator) is None:
-        p = f", p={estimator.p}" if estimator.metric == "minkowski" else ""
-        return f"metric={estimator.metric!r}{p}"
-    return None
-
-
 def _order_of(estimator: Any) -> float | None:
     """Return p of the Minkowski distance that an estimator uses; None if it is another one."""
     if estimator.metric == "minkowski":
@@ -75,10 +51,33 @@ def _order_of(estimator: Any) -> float | None:
     return _ORDERS.get(estimator.metric) if isinstance(estimator.metric, str) else None
 
 
-class KNNEngine(BaseEngine):
+class KNNEngine(Engine):
     """Nearest neighbours: contributions of all points from one table of distances."""
 
     name: ClassVar[str] = "knn"
+    made_for: ClassVar[tuple[str, ...]] = ("KNeighborsClassifier", "KNeighborsRegressor")
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine computes what refitting the model would, else why not."""
+        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+        estimator = model.estimator
+        wanted = KNeighborsClassifier if dataset.is_classification else KNeighborsRegressor
+        if type(estimator) is not wanted:
+            return f"{model.name} is not a nearest-neighbour model"
+        if callable(estimator.weights):
+            return "weights is a callable"
+        if estimator.weights not in (None, "uniform", "distance"):
+            return f"weights is {estimator.weights!r}"
+        if not isinstance(estimator.n_neighbors, int | np.integer) or estimator.n_neighbors < 1:
+            return f"n_neighbors is {estimator.n_neighbors!r}"
+        if estimator.metric_params:
+            return "metric_params are given"
+        if _order_of(estimator) is None:
+            p = f", p={estimator.p}" if estimator.metric == "minkowski" else ""
+            return f"metric={estimator.metric!r}{p}"
+        return None
 
     @cached_property
     def _space(self) -> _Space:
@@ -98,13 +97,13 @@ class KNNEngine(BaseEngine):
         n_seen = len(np.unique(data.y[task.subset])) if self.metric.needs == "proba" else 0
         is_short = task.cardinality < n_neighbors or 0 < n_seen < data.n_classes
         if is_short or not self._space.is_finite:
-            return self._refit(task, task.points)
+            return self.refit(task)
         around = _Around(self._space, task.subset, n_neighbors, is_weighted)
         every = np.arange(data.n_validation)
         base = self._finish(around.predict(every, around.target, around.weight))
         loss = self._loss(base)
         if not math.isfinite(loss):
-            return self._refit(task, task.points)
+            return self.refit(task)
 
         table = self._table(around, base)
         delta = np.empty(len(task.points))
@@ -122,7 +121,7 @@ class KNNEngine(BaseEngine):
         certificate, is_bad = _ACCURACY if is_weighted else 0.0, ~np.isfinite(delta)
         if not is_bad.any():
             return Outcome(loss, delta, certificate, {"refits": 0})
-        refitted = self._refit(task, task.points[is_bad])
+        refitted = self.refit(task, task.points[is_bad])
         delta[is_bad] = refitted.delta
         return Outcome(loss, delta, certificate, refitted.notes)
 
@@ -166,10 +165,6 @@ class KNNEngine(BaseEngine):
             return float(self.metric.value(self.dataset.y_val, prediction))
         except Exception:  # the refit engine will meet it too, and report it with the point
             return math.nan
-
-    def _refit(self, task: Task, points: IntArray) -> Outcome:
-        engine = RefitEngine(self.dataset, self.model, self.metric)
-        return replace(engine.run(replace(task, points=points)), notes={"refits": len(points)})
 
 
 class _Around:

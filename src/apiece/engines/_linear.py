@@ -26,64 +26,63 @@ refitted, and counted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import cho_factor, cho_solve, lapack
 
-from apiece._base.typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray
 from apiece.data import Dataset
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.engines._models import Model
-from apiece.engines._refit import RefitEngine
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _EPS: Final = float(np.finfo(np.float64).eps)
 _MOST_FEATURES: Final = 2_048  # a few square matrices of this size stay below 200 MB
 _BLOCK: Final = 1 << 17  # numbers in the largest array of a block of points: 1 MB, for the cache
-_REFITS: Final = 4_096  # points in one call of the refit engine, which copies their features
 _CONDITION: Final = 1e3  # up to which a Cholesky factor is accurate to 1e-10
 _CUTOFF: Final = 1e-6  # relative singular value up to which LinearRegression may drop a direction
 _TINY: Final = 1e-250  # squares below have lost digits
 _ROUNDING: Final = 64 * _EPS  # part of a point outside the row space that is none
 
 
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if the engine computes what refitting the model would, else why not.
-
-    Iterative solvers of ``Ridge`` are taken as run to convergence.
-    """
-    from sklearn.linear_model import LinearRegression, Ridge
-
-    estimator = model.estimator
-    if type(estimator) not in (LinearRegression, Ridge):
-        return f"{model.name} is not least squares or ridge"
-    if dataset.kind != "regression" or metric.needs != "value":
-        return "the data is not a regression"
-    if dataset.n_features > _MOST_FEATURES:
-        return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
-    if estimator.positive:
-        return "positive=True"
-    if type(estimator) is LinearRegression:
-        return None
-    if not isinstance(estimator.alpha, int | float | np.number):
-        return "alpha is not a single number"
-    if not 0 <= estimator.alpha < math.inf:
-        return f"alpha is {estimator.alpha}"
-    if estimator.solver == "lbfgs":
-        return "solver='lbfgs' needs positive=True"
-    if estimator.solver not in ("auto", "svd", "cholesky") and estimator.max_iter is not None:
-        return f"max_iter={estimator.max_iter} may stop solver={estimator.solver!r} early"
-    return None
-
-
-class LinearEngine(BaseEngine):
+class LinearEngine(Engine):
     """Least squares and ridge: contributions of all points from one factorisation."""
 
     name: ClassVar[str] = "linear"
+    made_for: ClassVar[tuple[str, ...]] = ("LinearRegression", "Ridge")
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine computes what refitting the model would, else why not.
+
+        Iterative solvers of ``Ridge`` are taken as run to convergence.
+        """
+        from sklearn.linear_model import LinearRegression, Ridge
+
+        estimator = model.estimator
+        if type(estimator) not in (LinearRegression, Ridge):
+            return f"{model.name} is not least squares or ridge"
+        if dataset.kind != "regression" or metric.needs != "value":
+            return "the data is not a regression"
+        if dataset.n_features > _MOST_FEATURES:
+            return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
+        if estimator.positive:
+            return "positive=True"
+        if type(estimator) is LinearRegression:
+            return None
+        if not isinstance(estimator.alpha, int | float | np.number):
+            return "alpha is not a single number"
+        if not 0 <= estimator.alpha < math.inf:
+            return f"alpha is {estimator.alpha}"
+        if estimator.solver == "lbfgs":
+            return "solver='lbfgs' needs positive=True"
+        if estimator.solver not in ("auto", "svd", "cholesky") and estimator.max_iter is not None:
+            return f"max_iter={estimator.max_iter} may stop solver={estimator.solver!r} early"
+        return None
 
     @cached_property
     def _validation(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -106,7 +105,7 @@ class LinearEngine(BaseEngine):
         data = self.dataset
         fit = _fit(data.X.take(task.subset, axis=0), data.y[task.subset], self.model.estimator)
         if fit is None:
-            return self._refit(task, task.points)
+            return self.refit(task)
         rows, root, centre = self._validation
         theta, basis = fit.seen_from(centre)
         target = data.y_val - fit.y_centre
@@ -114,7 +113,7 @@ class LinearEngine(BaseEngine):
         pair = self._pair(residual)
         loss = self._loss(*pair)
         if not math.isfinite(loss):
-            return self._refit(task, task.points)
+            return self.refit(task)
 
         half = 0.5 * (self.metric.curvature or 0.0)
         if half:
@@ -136,9 +135,42 @@ class LinearEngine(BaseEngine):
         is_safe &= np.isfinite(delta)
         if is_safe.all():
             return Outcome(loss, delta, certificate, {"refits": 0})
-        refitted = self._refit(task, task.points[~is_safe])
+        refitted = self.refit(task, task.points[~is_safe])
         delta[~is_safe] = refitted.delta
         return Outcome(loss, delta, certificate, refitted.notes)
+
+    @np.errstate(all="ignore")
+    def join_groups(self, task: Task) -> Outcome:
+        r"""Add groups by updates of rank g.
+
+        With $g$ rows $W$ in the coordinates of the engine, whose normal matrix is the identity, and
+        their residuals $r$ (Woodbury),
+
+        $$\theta_G = \theta + T W^\top (I + W W^\top)^{-1} r .$$
+
+        Where a direction of D may be dropped or kept, groups are fitted anew.
+        """
+        data = self.dataset
+        fit = _fit(data.X.take(task.subset, axis=0), data.y[task.subset], self.model.estimator)
+        if fit is None or fit.n_inside < fit.basis.shape[1]:
+            return super().join_groups(task)
+        rows, _, centre = self._validation
+        theta, basis = fit.seen_from(centre)
+        pair = self._pair(data.y_val - fit.y_centre - rows @ theta)
+        loss, delta = self._loss(*pair), np.empty(len(task.points))
+        for place, group in enumerate(task.rows or ()):
+            own = _augment(data.features(group), fit.centre, len(fit.theta))
+            longest2 = fit.longest**2 + float((own**2).sum())
+            if fit.cutoff**2 * longest2 > fit.shortest**2:
+                return super().join_groups(task)
+            w = own @ fit.basis
+            gap = (data.targets(group) - fit.y_centre) - own @ fit.theta
+            step = cho_solve(cho_factor(np.eye(len(w)) + w @ w.T), gap, check_finite=False)
+            change = rows @ (basis @ (w.T @ step))
+            delta[place] = self._fall(*pair, change[None])[0]
+        if not np.isfinite(loss + delta.sum()):
+            return super().join_groups(task)
+        return Outcome(loss, delta, fit.error, {"refits": 0, "fits": 1})
 
     def _pair(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return targets and predictions as the loss may take them, with all digits it needs."""
@@ -157,17 +189,6 @@ class LinearEngine(BaseEngine):
             return self.metric.fall(y, prediction, change)
         except Exception:
             return np.full(len(change), math.nan)
-
-    def _refit(self, task: Task, points: IntArray) -> Outcome:
-        engine = RefitEngine(self.dataset, self.model, self.metric)
-        parts = [
-            engine.run(replace(task, points=points[block]))
-            for block in _blocks(len(points), _REFITS) or [slice(0)]
-        ]
-        delta = np.concatenate([part.delta for part in parts])
-        notes = {name: sum(part.notes[name] for part in parts) for name in parts[0].notes}
-        notes["refits"] = len(points)
-        return Outcome(parts[0].loss, delta, notes=notes)
 
 
 @dataclass

@@ -17,11 +17,10 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.engines._logistic_fit import fit_base
 from apiece.engines._logistic_joining import Joining
 from apiece.engines._models import Model
-from apiece.engines._refit import RefitEngine
 from apiece.engines._score import MarginScore
 from apiece.engines._softmax_fit import fit_base as fit_softmax
 from apiece.engines._softmax_joining import Joining as SoftmaxJoining
@@ -35,18 +34,6 @@ _TOGETHER = 192  # points solved together with many classes: products with the i
 _SMALL = 600  # parameters of many classes up to which double precision costs nothing
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 _MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
-
-
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if the engine computes what refitting would, or the reason why not."""
-    if dataset.kind != "classification":
-        return "it is for classification"
-    if dataset.n_features > _MOST_FEATURES:
-        return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
-    n_parameters = (dataset.n_features + 1) * (dataset.n_classes - 1)
-    if dataset.n_classes > 2 and n_parameters > _MOST_PARAMETERS:
-        return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
-    return unsupported_setting(model)
 
 
 def unsupported_setting(model: Model) -> str | None:
@@ -115,10 +102,23 @@ class _Fitted:
     solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
 
 
-class LogisticEngine(BaseEngine):
+class LogisticEngine(Engine):
     """Contributions under logistic regression with an L2 penalty, for any number of classes."""
 
     name: ClassVar[str] = "logistic"
+    made_for: ClassVar[tuple[str, ...]] = ("LogisticRegression",)
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine computes what refitting would, or the reason why not."""
+        if dataset.kind != "classification":
+            return "it is for classification"
+        if dataset.n_features > _MOST_FEATURES:
+            return f"{dataset.n_features:,} features are more than {_MOST_FEATURES:,}"
+        n_parameters = (dataset.n_features + 1) * (dataset.n_classes - 1)
+        if dataset.n_classes > 2 and n_parameters > _MOST_PARAMETERS:
+            return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
+        return unsupported_setting(model)
 
     @np.errstate(all="ignore")
     def run(self, task: Task) -> Outcome:
@@ -129,8 +129,7 @@ class LogisticEngine(BaseEngine):
         """
         fitted = self._fit(task)
         if fitted is None:
-            outcome = self._refit(task)
-            return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+            return self.refit(task)
         delta = np.empty(len(task.points))
         worst, lost = fitted.decrement, list[int]()
         for start in range(0, len(delta), fitted.block):
@@ -142,7 +141,7 @@ class LogisticEngine(BaseEngine):
             worst = max(worst, float(left[is_good].max(initial=0.0)))
             lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
         if lost:
-            delta[lost] = self._refit(replace(task, points=task.points[lost])).delta
+            delta[lost] = self.refit(task, task.points[lost]).delta
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
     def _fit(self, task: Task) -> _Fitted | None:
@@ -189,6 +188,28 @@ class LogisticEngine(BaseEngine):
 
         return _Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
 
+    @np.errstate(all="ignore")
+    def join_groups(self, task: Task) -> Outcome:
+        """Add groups by Newton's method from the fit on D, for two classes."""
+        data, y = self.dataset, self.dataset.y[task.subset]
+        if data.n_classes != 2 or len(np.unique(y)) < 2:
+            return super().join_groups(task)
+        X = self._design(data.X[task.subset])
+        fits = [fit_base(X, y.astype(np.float64), self._penalty, self._C)]
+        for group in task.rows or ():
+            if fits[0] is None or fits[-1] is None:
+                break
+            more = np.concatenate([X, self._design(data.features(group))])
+            labels = np.concatenate([y, data.targets(group)]).astype(np.float64)
+            fits.append(fit_base(more, labels, self._penalty, self._C, start=fits[0].theta))
+        good = [fit for fit in fits if fit is not None]
+        if len(good) < len(fits):
+            return super().join_groups(task)
+        margins = np.stack([fit.theta for fit in good]) @ self._validation[0].T
+        loss = self.metric.of_margins(data.y_val, margins)
+        worst = max(fit.decrement for fit in good)
+        return Outcome(float(loss[0]), loss[0] - loss[1:], worst, {"refits": 0, "fits": len(good)})
+
     @property
     def _C(self) -> float:
         return float(self.model.estimator.C)
@@ -209,5 +230,6 @@ class LogisticEngine(BaseEngine):
             return np.ascontiguousarray(X)
         return np.column_stack([X, np.ones(len(X))])
 
-    def _refit(self, task: Task) -> Outcome:
-        return RefitEngine(self.dataset, converged(self.model), self.metric).run(task)
+    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
+        """Leave points to scikit-learn, with a solver that converges."""
+        return Engine.refit(replace(self, model=converged(self.model)), task, points)

@@ -14,17 +14,15 @@ and single contributions then stray by up to their mean size; so all is in doubl
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.engines._mlp_training import Recipe, initial_network, train
 from apiece.engines._models import Model
-from apiece.engines._refit import RefitEngine
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
@@ -32,11 +30,53 @@ _WIDEST = 16  # networks in a block: enough for the speed of large products, few
 _BLOCK_BYTES = 2**26
 
 
-class MLPEngine(BaseEngine):
+class MLPEngine(Engine):
     """Trains all networks of a block together."""
 
     name: ClassVar[str] = "mlp"
+    made_for: ClassVar[tuple[str, ...]] = ("MLPClassifier", "MLPRegressor")
     rows_per_shard: ClassVar[int] = 256
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine trains this model, else what stands against it.
+
+        It trains ``MLPClassifier`` and ``MLPRegressor`` with one hidden layer, by Adam, on full
+        batches, for a number of steps that is known beforehand.
+
+        Parameters
+        ----------
+        dataset
+            The points; a batch must hold any training set drawn from them.
+        model
+            What is trained.
+        metric
+            The loss; any will do.
+        """
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        estimator = model.estimator
+        if type(estimator) is not (MLPClassifier if dataset.is_classification else MLPRegressor):
+            return "it is not scikit-learn's MLPClassifier or MLPRegressor"
+        try:
+            estimator._validate_params()
+        except (TypeError, ValueError):
+            return "scikit-learn refuses its settings"
+        settings = estimator.get_params()
+        loss = settings.get("loss", "squared_error")
+        batch_size = 200 if settings["batch_size"] == "auto" else settings["batch_size"]
+        most = min(dataset.n_pool + 1, dataset.n_points)  # the whole pool and a candidate
+        obstacles = {
+            f"solver is {settings['solver']}": settings["solver"] != "adam",
+            "it does not have one hidden layer": np.size(settings["hidden_layer_sizes"]) != 1,
+            f"loss is {loss}": loss != "squared_error",
+            "early_stopping is on": settings["early_stopping"],
+            "n_iter_no_change is less than max_iter, so training may stop early": (
+                settings["n_iter_no_change"] < settings["max_iter"]
+            ),
+            f"batches of {batch_size} may not hold all of a training set": batch_size < most,
+        }
+        return next((words for words, stands in obstacles.items() if stands), None)
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
@@ -52,12 +92,12 @@ class MLPEngine(BaseEngine):
         data = self.dataset
         X, y = data.X[task.subset], data.y[task.subset]
         if data.is_classification and len(np.unique(y)) < data.n_classes:
-            return self._refit(task)
+            return self.refit(task)
         recipe = Recipe.of(self.model.seeded(task.seed))
         # D less its last point, plus that point: the same arithmetic as for D + z
         (loss,) = self._losses(recipe, X[:-1], y[:-1], X[-1:], y[-1:])
         if not np.isfinite(loss):
-            return self._refit(task)
+            return self.refit(task)
         delta = np.empty(len(task.points))
         width = _block_width(len(X), data.n_features, recipe.width)
         for first in range(0, len(delta), width):
@@ -67,7 +107,7 @@ class MLPEngine(BaseEngine):
             )
         is_lost = ~np.isfinite(delta)
         if is_lost.any():
-            delta[is_lost] = self._refit(replace(task, points=task.points[is_lost])).delta
+            delta[is_lost] = self.refit(task, task.points[is_lost]).delta
         notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
         return Outcome(float(loss), delta, notes=notes)
 
@@ -110,52 +150,8 @@ class MLPEngine(BaseEngine):
             proba = (e / e.sum(axis=0)).T
         return proba if self.metric.needs == "proba" else np.argmax(proba, axis=1)
 
-    def _refit(self, task: Task) -> Outcome:
-        outcome = RefitEngine(self.dataset, self.model, self.metric).run(task)
-        return replace(outcome, notes={"fits": len(task.points) + 1, "refits": len(task.points)})
-
 
 def _block_width(k: int, n_features: int, width: int) -> int:
     """How many networks to train together; the same for every task of a cardinality."""
     n_bytes = 8 * width * (3 * (k + 1) + 5 * (n_features + 1))
     return max(1, min(_WIDEST, _BLOCK_BYTES // n_bytes))
-
-
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if the engine trains this model, else what stands against it.
-
-    It trains ``MLPClassifier`` and ``MLPRegressor`` with one hidden layer, by Adam, on full
-    batches, for a number of steps that is known beforehand.
-
-    Parameters
-    ----------
-    dataset
-        The points; a batch must hold any training set drawn from them.
-    model
-        What is trained.
-    metric
-        The loss; any will do.
-    """
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    estimator = model.estimator
-    if type(estimator) is not (MLPClassifier if dataset.is_classification else MLPRegressor):
-        return "it is not scikit-learn's MLPClassifier or MLPRegressor"
-    try:
-        estimator._validate_params()
-    except (TypeError, ValueError):
-        return "scikit-learn refuses its settings"
-    settings = estimator.get_params()
-    batch_size = 200 if settings["batch_size"] == "auto" else settings["batch_size"]
-    most = min(dataset.n_pool + 1, dataset.n_points)  # the whole pool and a candidate
-    obstacles = {
-        f"solver is {settings['solver']}": settings["solver"] != "adam",
-        "it does not have one hidden layer": np.size(settings["hidden_layer_sizes"]) != 1,
-        f"loss is {settings.get('loss')}": settings.get("loss", "squared_error") != "squared_error",
-        "early_stopping is on": settings["early_stopping"],
-        "n_iter_no_change is less than max_iter, so training may stop early": (
-            settings["n_iter_no_change"] < settings["max_iter"]
-        ),
-        f"batches of {batch_size} may not hold all of a training set": batch_size < most,
-    }
-    return next((words for words, stands in obstacles.items() if stands), None)

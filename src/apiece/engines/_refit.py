@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.errors import EngineError
 from apiece.records import Outcome, Task
 
 
-class RefitEngine(BaseEngine):
+class RefitEngine(Engine):
     """Trains any scikit-learn estimator with and without each point."""
 
     name: ClassVar[str] = "refit"
@@ -39,9 +39,8 @@ class RefitEngine(BaseEngine):
 
         loss, unconverged = self._loss(model, X[:k], y[:k], task, None)
         delta = np.empty(len(task.points))
-        features, targets = data.features(task.points), data.targets(task.points)
         for i, point in enumerate(task.points):
-            X[k], y[k] = features[i], targets[i]
+            X[k], y[k] = data.features(task.points[i]), data.targets(task.points[i])
             with_point, n_unconverged = self._loss(model, X, y, task, data.ids[point])
             delta[i] = loss - with_point
             unconverged += n_unconverged

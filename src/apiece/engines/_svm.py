@@ -18,9 +18,8 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._base import BaseEngine
+from apiece.engines._base import Engine
 from apiece.engines._models import CoupledFolds, Model
-from apiece.engines._refit import RefitEngine
 from apiece.engines._svm_model import FittedSVM
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
@@ -31,46 +30,47 @@ _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
 _MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
 
 
-def supports(dataset: Dataset, model: Model, metric: Loss) -> str | None:
-    """Return None if the engine computes what refitting the model would, else why not."""
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.svm import SVC
-
-    estimator = model.estimator
-    is_calibrated = type(estimator) is CalibratedClassifierCV
-    svc = estimator.estimator if is_calibrated else estimator
-    if type(svc) is not SVC:
-        return f"{model.name} is not an SVC, alone or calibrated"
-    if dataset.n_classes != 2:
-        return f"it is for two classes, not {dataset.n_classes}"
-    if is_calibrated and estimator.ensemble is not False:
-        return "calibration is on an ensemble; it is for ensemble=False"
-    if is_calibrated and estimator.method != "sigmoid":
-        return f"calibration has method={estimator.method!r}; it is for 'sigmoid'"
-    if is_calibrated and type(estimator.cv) is not CoupledFolds:
-        return "calibration is on folds that an added point reshuffles; it is for CoupledFolds"
-    if metric.needs not in (("proba", "label") if is_calibrated else ("label", "decision")):
-        return f"metric {metric.name!r} needs what {model.name} does not predict"
-    if not isinstance(svc.kernel, str) or svc.kernel != "rbf":
-        return f"kernel is {svc.kernel!r}; it is for 'rbf'"
-    if svc.class_weight is not None:
-        return "class_weight is set"
-    if svc.probability not in (False, "deprecated"):
-        return "probability=True calibrates on random folds"
-    if svc.max_iter != -1:
-        return "max_iter may stop before the optimum"
-    if not 0 < svc.C < np.inf:
-        return f"C is {svc.C}"
-    if svc.gamma not in ("scale", "auto") and not 0 < svc.gamma < np.inf:
-        return f"gamma is {svc.gamma}"
-    return None
-
-
-class SVMEngine(BaseEngine):
+class SVMEngine(Engine):
     """Updates a support vector machine for each added point, instead of training it again."""
 
     name: ClassVar[str] = "svm"
+    made_for: ClassVar[tuple[str, ...]] = ("SVC", "CalibratedClassifierCV")
     rows_per_shard: ClassVar[int] = 2048
+
+    @classmethod
+    def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
+        """Return None if the engine computes what refitting the model would, else why not."""
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.svm import SVC
+
+        estimator = model.estimator
+        is_calibrated = type(estimator) is CalibratedClassifierCV
+        svc = estimator.estimator if is_calibrated else estimator
+        if type(svc) is not SVC:
+            return f"{model.name} is not an SVC, alone or calibrated"
+        if dataset.n_classes != 2:
+            return f"it is for two classes, not {dataset.n_classes}"
+        if is_calibrated and estimator.ensemble is not False:
+            return "calibration is on an ensemble; it is for ensemble=False"
+        if is_calibrated and estimator.method != "sigmoid":
+            return f"calibration has method={estimator.method!r}; it is for 'sigmoid'"
+        if is_calibrated and type(estimator.cv) is not CoupledFolds:
+            return "calibration is on folds that an added point reshuffles; it is for CoupledFolds"
+        if metric.needs not in (("proba", "label") if is_calibrated else ("label", "decision")):
+            return f"metric {metric.name!r} needs what {model.name} does not predict"
+        if not isinstance(svc.kernel, str) or svc.kernel != "rbf":
+            return f"kernel is {svc.kernel!r}; it is for 'rbf'"
+        if svc.class_weight is not None:
+            return "class_weight is set"
+        if svc.probability not in (False, "deprecated"):
+            return "probability=True calibrates on random folds"
+        if svc.max_iter != -1:
+            return "max_iter may stop before the optimum"
+        if not 0 < svc.C < np.inf:
+            return f"C is {svc.C}"
+        if svc.gamma not in ("scale", "auto") and not 0 < svc.gamma < np.inf:
+            return f"gamma is {svc.gamma}"
+        return None
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
@@ -85,8 +85,7 @@ class SVMEngine(BaseEngine):
         own = None if fitted is None else fitted.own()
         loss = np.nan if own is None else float(self._losses(own.margins)[0])
         if fitted is None or own is None or not np.isfinite(loss + own.error[0]):
-            outcome = self._refit(task, points)
-            return replace(outcome, notes={"refits": len(points)})
+            return self.refit(task)
 
         delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
         size = min(_MOST_POINTS, _BLOCK_ENTRIES // max(task.cardinality, data.n_validation) + 16)
@@ -97,7 +96,7 @@ class SVMEngine(BaseEngine):
             n_refits += int((found.is_anew & np.isfinite(found.error)).sum())
         lost = np.flatnonzero(~np.isfinite(delta + error))
         if len(lost):
-            delta[lost], error[lost] = self._refit(task, points[lost]).delta, 0.0
+            delta[lost], error[lost] = self.refit(task, points[lost]).delta, 0.0
         worst = max(own.error[0], error.max(initial=0.0))
         return Outcome(loss, delta, float(worst), {"refits": n_refits + len(lost)})
 
@@ -120,7 +119,7 @@ class SVMEngine(BaseEngine):
             margins = np.where(margins >= 0, 1.0, -1.0)  # at a tie libsvm predicts class 1
         return self.metric.of_margins(self.dataset.y_val, margins)
 
-    def _refit(self, task: Task, points: IntArray) -> Outcome:
+    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
         """Leave points to scikit-learn, with a tolerance that leaves little error."""
         from sklearn.base import clone
 
@@ -128,4 +127,4 @@ class SVMEngine(BaseEngine):
         svc = getattr(estimator, "estimator", estimator)
         svc.set_params(tol=min(svc.tol, _TIGHT), max_iter=_MOST_STEPS)
         model = replace(self.model, estimator=estimator)
-        return RefitEngine(self.dataset, model, self.metric).run(replace(task, points=points))
+        return Engine.refit(replace(self, model=model), task, points)

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from apiece._base.typing import FloatArray
 from apiece.data import Dataset
-from apiece.engines import Engine, RefitEngine
+from apiece.engines import Engine
 from apiece.records import Task
+
+
+def refits(engine: Engine, task: Task) -> tuple[float, FloatArray]:
+    """Return the loss and the contributions of a task by a plain loop of scikit-learn fits."""
+    data, loss = engine.dataset, engine.metric
+    method = {"proba": "predict_proba", "decision": "decision_function"}.get(loss.needs, "predict")
+    losses = []
+    for added in (task.points[:0], *task.points[:, None]):
+        rows = np.concatenate([task.subset, added])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of settings that suit the engine's data otherwise
+            fitted = engine.model.seeded(task.seed).fit(data.features(rows), data.targets(rows))
+        losses.append(loss.value(data.y_val, getattr(fitted, method)(data.X_val)))
+    return losses[0], losses[0] - np.array(losses[1:])
 
 
 class EngineContract(ABC):
     """The outcome of a task depends on the task alone, and equals that of a refit.
 
     ``kind`` is the kind of data to make; ``tolerance`` the largest error of a contribution,
-    relative to the mean size of contributions, that an exact engine may show against a refit.
+    relative to the mean size of contributions, that an exact engine may show against a refit;
+    ``correlation`` the least correlation with refits that an approximate engine promises.
     """
 
     kind: str = "classification"
     n_classes: int = 2
     tolerance: float = 1e-5
+    correlation: float = 0.8
 
     @abstractmethod
     def make(self, dataset: Dataset) -> Engine:
@@ -78,18 +97,33 @@ class EngineContract(ABC):
         copy = pickle.loads(pickle.dumps(engine))
         assert_array_equal(copy.run(task).delta, engine.run(task).delta)
 
-    def test_contributions_equal_those_of_a_refit(self) -> None:
+    def test_contributions_are_those_of_refits_or_correlate_as_promised(self) -> None:
         for seed, k in ((0, 12), (1, 30), (2, 55)):
             dataset = self.dataset(seed)
             engine = self.make(dataset)
-            if not engine.is_exact:
-                return
             task = self.task(dataset, k)
-            expected = RefitEngine(dataset, engine.model, engine.metric).run(task)
+            loss, delta = refits(engine, task)
             outcome = engine.run(task)
-            scale = np.abs(expected.delta).mean() or 1.0
-            assert_allclose(outcome.delta, expected.delta, rtol=0, atol=self.tolerance * scale)
-            assert_allclose(outcome.loss, expected.loss, rtol=self.tolerance)
+            if engine.is_exact:
+                scale = np.abs(delta).mean() or 1.0
+                assert_allclose(outcome.delta, delta, rtol=0, atol=self.tolerance * scale)
+                assert_allclose(outcome.loss, loss, rtol=self.tolerance)
+            else:
+                assert np.corrcoef(outcome.delta, delta)[0, 1] >= self.correlation
+
+    def test_a_group_of_one_point_is_worth_what_the_point_is(self) -> None:
+        dataset = self.dataset()
+        everyone = replace(dataset, n_pool=dataset.n_points)
+        engine = self.make(everyone)
+        if not engine.is_exact:
+            pytest.skip("groups are for exact engines")
+        task = self.task(dataset)
+        points = task.points[:3]
+        single = engine.run(replace(task, points=points)).delta
+        groups = replace(task, points=np.arange(3), rows=tuple(points[:, None]))
+        scale = np.abs(single).mean() or 1.0
+        joined = engine.join_groups(groups).delta
+        assert_allclose(joined, single, rtol=0, atol=self.tolerance * scale)
 
     def test_a_point_is_worth_the_same_whatever_is_valued_beside_it(self) -> None:
         dataset = self.dataset()
