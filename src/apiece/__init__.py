@@ -43,8 +43,7 @@ if TYPE_CHECKING:
         StoreError,
         UnknownNameError,
     )
-    from apiece.estimators import aggregate
-    from apiece.estimators import fit_run as fit
+    from apiece.estimators import aggregate, fit
     from apiece.laws import FitStatus, Laws
     from apiece.losses import Loss
     from apiece.records import Contributions
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "collect": "collection",
     "aggregate": "estimators",
-    "fit": "estimators:fit_run",
+    "fit": "estimators",
     "advise": "uses",
     "compare": "uses",
     "select": "uses",

@@ -21,7 +21,7 @@ def collect(to, samples):
 @pytest.fixture
 def served(tmp_path):
     collect(tmp_path / "run", samples=10)
-    follower = Follower(tmp_path / "run", lambda run, contributions: apiece.fit(contributions))
+    follower = Follower(tmp_path / "run")
     with Server(follower, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield tmp_path / "run", follower, server.url

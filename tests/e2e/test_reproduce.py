@@ -136,7 +136,7 @@ def test_runs_of_different_scales_meet_in_the_points_they_share(tmp_path):
     found = pd.read_csv(tmp_path / "smoke" / "figure14.csv")
     run = apiece.open(tmp_path / "runs" / "laptop" / "synthetic-logistic-softmax_of_proba-uniform")
     table = run.contributions()
-    laws = apiece.fit(table.where(table.task < 50), **PAPERS)
+    laws = apiece.fit(table.where(table.task < 50), PAPERS)
     grid = bench.contributions(Setting("synthetic")).table()
     psi = grid[grid["k"] == 120].groupby("point")["delta"].mean()[laws.ids]
     right = np.corrcoef(laws.mean(120.0), psi)[0, 1]

@@ -9,7 +9,7 @@ import click
 
 from apiece.cli._common import OUT, common, deliver, note
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import RUN, fitted
+from apiece.cli._laws import RUN
 
 
 @click.command(
@@ -61,10 +61,11 @@ def advise(
     label. Options from --target on say how it is read, and are those of collect.
     """
     import apiece
+    from apiece.store import open_run
 
     dataset = None if data is None else read_all(data, options)
     table = apiece.advise(
-        fitted(run, quiet),
+        open_run(run),
         dataset=dataset,
         at=at,
         level=level,

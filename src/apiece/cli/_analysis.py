@@ -9,7 +9,7 @@ import click
 
 from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, RUN, fitted
+from apiece.cli._laws import LEVEL, RUN
 from apiece.cli._value import in_range
 from apiece.engines import ENGINES, MODELS
 from apiece.errors import DataError
@@ -57,7 +57,7 @@ def compare(
     from apiece import uses
     from apiece.laws import Laws
 
-    one, two = (_valued(path, quiet) for path in (first, second))
+    one, two = (_valued(path) for path in (first, second))
     values = apiece.compare(one, two, kind=kind, sizes=in_range(sizes), top=top, level=level)
     table = values.reset_index().assign(quantity="value")
     if isinstance(one, Laws) and isinstance(two, Laws):
@@ -96,9 +96,10 @@ def crossings(
 ) -> None:
     """List pairs of points that trade places: the first is worth more up to the size `at`."""
     from apiece import uses
+    from apiece.store import open_run
 
     table = uses.crossings(
-        fitted(run, quiet), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
+        open_run(run).laws(), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
     )
     deliver(table, out, as_json, quiet)
 
@@ -133,8 +134,9 @@ def exchange(
     RUN holds contributions of groups (collect --groups).
     """
     from apiece import uses
+    from apiece.store import open_run
 
-    laws = fitted(run, quiet)
+    laws = open_run(run).laws()
     table = uses.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
     deliver(table, out, as_json, quiet)
     if not as_json and len(table) and table["rate"].notna().any():
@@ -164,8 +166,9 @@ def movers(
 ) -> None:
     """List the points whose rank changes most between a small and a large dataset."""
     from apiece import uses
+    from apiece.store import open_run
 
-    laws = fitted(run, quiet)
+    laws = open_run(run).laws()
     deliver(uses.movers(laws, sizes=in_range(sizes), most=most, level=level), out, as_json, quiet)
 
 
@@ -187,9 +190,10 @@ def means(
 ) -> None:
     """Average what the points of each class, or of each group of yours, contribute."""
     from apiece import uses
+    from apiece.store import open_run
 
     groups = None if by is None else _read_table(by, "group")["group"]
-    table = uses.means(fitted(run, quiet), at=at, by=groups, level=level)
+    table = uses.means(open_run(run).laws(), at=at, by=groups, level=level)
     deliver(table, out, as_json, quiet)
 
 
@@ -237,9 +241,11 @@ def baseline(
     deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
 
 
-def _valued(path: Path, quiet: bool) -> Any:
+def _valued(path: Path) -> Any:
     """Return the laws of a run, or a table of values."""
-    return fitted(path, quiet) if path.is_dir() else _read_table(path, "value")
+    from apiece.store import open_run
+
+    return open_run(path).laws() if path.is_dir() else _read_table(path, "value")
 
 
 def _read_table(path: Path, column: str) -> pd.DataFrame:

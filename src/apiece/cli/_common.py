@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -67,7 +69,7 @@ def common(command: Command) -> Command:
     @wraps(command)
     def run(*args: Any, debug: bool, **options: Any) -> Any:
         try:
-            with _warnings_as_lines(options["quiet"]):
+            with _warnings_as_lines(options["quiet"]), _log_as_lines(options["quiet"]):
                 return command(*args, **options)
         except ApieceError as error:
             if debug:
@@ -76,13 +78,16 @@ def common(command: Command) -> Command:
             sys.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
         except Exception as error:
             if debug:
                 raise
             kind = type(error).__name__
             click.echo(
-                f"error: {kind}: {error}\nThis was not foreseen. Nothing that was stored is lost. "
-                "Repeat the command with --debug and report what it prints.",
+                f"error: {kind}: {error}\nUnexpected error. Stored results are intact. Repeat the "
+                "command with --debug and report what it prints.",
                 err=True,
             )
             sys.exit(1)
@@ -102,8 +107,31 @@ def _warnings_as_lines(quiet: bool) -> Iterator[None]:
         yield
 
 
+class _Lines(logging.Handler):
+    """Writes log messages to standard error, a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one message."""
+        click.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def _log_as_lines(quiet: bool) -> Iterator[None]:
+    log, handler = logging.getLogger("apiece"), _Lines()
+    before = log.level, log.propagate
+    log.setLevel(logging.CRITICAL + 1 if quiet else logging.INFO)
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
 def note(text: str, *, quiet: bool) -> None:
-    """Tell something beside the result, on standard error."""
+    """Print a message for people on standard error."""
     if not quiet:
         click.echo(text, err=True)
 

@@ -57,16 +57,14 @@ the same options.
 @RUN
 @click.option(
     "--method",
-    default="bayes",
-    show_default=True,
-    help="bayes, likelihood, log_ols, amortized, or auto (chosen by a backtest).",
+    help="bayes (the default), likelihood, log_ols, amortized, or auto (chosen by a backtest).",
 )
 @click.option(
     "--family",
     help="power (c / k^alpha), series (a/k + b/k^1.5 + d/k^2) or its terms, such as series24; with "
     "bayes also ridge (terms 1 / (k + shift)) and blend (the mean of these).",
 )
-@click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are foretold.")
+@click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are predicted.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
 @click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
 @MEMORY
@@ -74,7 +72,7 @@ the same options.
 @common
 def fit(
     run: Path,
-    method: str,
+    method: str | None,
     family: str | None,
     backtest: bool,
     out: Path | None,
@@ -86,6 +84,7 @@ def fit(
 ) -> None:
     """Fit one law per point: its expected contribution at every size k."""
     import apiece
+    from apiece import estimators
     from apiece.store import open_run
 
     opened = open_run(run)
@@ -94,11 +93,15 @@ def fit(
             f"{run} is in an object store, where laws are not kept: expected --out. Pass for "
             "example --out laws.parquet."
         )
-    say_if_unfinished(opened, quiet)
-    settings: dict[str, Any] = {} if family is None else {"family": family}
-    if data is not None:
-        settings["dataset"] = read_all(data, options)
-    laws = apiece.fit(opened, method=method, backtest=backtest, memory=memory, **settings)
+    note_if_unfinished(opened, quiet)
+    laws = apiece.fit(
+        opened,
+        method or estimators.DEFAULT_METHOD,
+        family=family,
+        dataset=None if data is None else read_all(data, options),
+        backtest=backtest,
+        memory=memory,
+    )
     laws.save(out or run / "laws.parquet")
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
@@ -139,7 +142,7 @@ def show(
     from apiece.store import open_run
 
     opened = open_run(run)
-    laws = laws_of(opened, run, quiet)
+    laws = opened.laws()
     if point is not None:
         _show_point(laws, point, level, out, as_json)
         return
@@ -173,29 +176,6 @@ def show(
     show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
 
 
-def fitted(path: Path, quiet: bool) -> Laws:
-    """Return the laws of the run in a folder, fitting them if there are none."""
-    from apiece.store import open_run
-
-    return laws_of(open_run(path), path, quiet)
-
-
-def laws_of(run: Run, path: Path, quiet: bool, memory: str | None = None) -> Laws:
-    """Return the laws that were fitted last, fitting and keeping them if there are none."""
-    import apiece
-    from apiece import estimators
-    from apiece.laws import Laws
-
-    file = path / "laws.parquet"
-    if file.exists():
-        return Laws.load(file)
-    say_if_unfinished(run, quiet)
-    note(f"no laws yet: fitting them by {estimators.DEFAULT_METHOD} into {file}", quiet=quiet)
-    laws = apiece.fit(run, memory=memory)
-    laws.save(file)
-    return laws
-
-
 def _aggregate(run: Run) -> Aggregate | None:
     """Return the law of the loss, or None where the run's tasks do not determine it."""
     import apiece
@@ -207,7 +187,8 @@ def _aggregate(run: Run) -> Aggregate | None:
         return None
 
 
-def say_if_unfinished(run: Run, quiet: bool) -> None:
+def note_if_unfinished(run: Run, quiet: bool) -> None:
+    """Say how much of a run is there, if not all of it."""
     progress = run.progress()
     if not progress.is_complete:
         note(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from apiece.cli._common import common, emit, note
-from apiece.cli._laws import LEVEL, MEMORY, RUN, laws_of
+from apiece.cli._laws import LEVEL, MEMORY, RUN
 
 DATA = click.option(
     "--data",
@@ -59,7 +59,7 @@ def report(
     from apiece.store import open_run
 
     opened = open_run(run)
-    laws = laws_of(opened, run, quiet, memory)
+    laws = opened.laws(memory=memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     path = apiece.report(opened, laws, to=out, memory=memory, **shown)
     if as_json:
@@ -82,9 +82,8 @@ def report(
 @click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
 @click.option(
     "--method",
-    default="bayes",
-    show_default=True,
-    help="bayes, likelihood, log_ols, or auto (chosen by a backtest).",
+    help="bayes, likelihood, log_ols, or auto (chosen by a backtest); by default that of the "
+    "stored laws.",
 )
 @DATA
 @IDS
@@ -96,7 +95,7 @@ def serve(
     run: Path,
     port: int,
     no_open: bool,
-    method: str,
+    method: str | None,
     data: Path | None,
     ids: str | None,
     title: str | None,

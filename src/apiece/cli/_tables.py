@@ -10,7 +10,7 @@ import numpy as np
 
 from apiece.cli._common import OUT, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, RUN, fitted
+from apiece.cli._laws import LEVEL, RUN
 from apiece.engines import MODELS
 
 
@@ -130,12 +130,13 @@ def boundary(
     With --laws, tell what that has to do with the points' laws instead.
     """
     from apiece import uses
+    from apiece.store import open_run
 
     dataset = read_all(data, options)
     table = (
         uses.boundary(dataset, model=model)
         if run is None
-        else uses.boundary_relation(fitted(run, quiet), dataset, model=model, level=level)
+        else uses.boundary_relation(open_run(run).laws(), dataset, model=model, level=level)
     )
     deliver(table, out, as_json, quiet)
 

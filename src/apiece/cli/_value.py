@@ -9,7 +9,7 @@ import click
 
 from apiece.cli._common import OUT, Numbers, Sizes, common, deliver, note
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, MEMORY, RUN, laws_of
+from apiece.cli._laws import LEVEL, MEMORY, RUN
 from apiece.errors import DataError
 from apiece.uses import KINDS
 
@@ -54,10 +54,9 @@ def value(
     import apiece
     from apiece.store import open_run
 
-    opened = open_run(run)
     a, b = _shape(beta)
     table = apiece.value(
-        opened if source == "samples" else laws_of(opened, run, quiet, memory),
+        open_run(run),
         sizes=in_range(sizes),
         weights=_size_weights(weights),
         source=source,
@@ -121,18 +120,14 @@ def select(
     """
     import apiece
     from apiece.store import open_run
-    from apiece.uses import data_of
 
-    opened = open_run(run)
-    laws = laws_of(opened, run, quiet)
-    dataset = data_of(opened) if data is None else read_all(data, options)
     table = apiece.select(
-        laws,
+        open_run(run),
         take=20 if take is None and quotas is None and budget is None else take,
         quotas=quotas if quotas in (None, "balanced") else _counts(str(quotas)),
         costs=None if costs is None else _costs(costs),
         budget=budget,
-        dataset=dataset,
+        dataset=None if data is None else read_all(data, options),
         **{name: options[name] for name in _SELECT_OPTIONS},
     )
     deliver(table, out, as_json, quiet)

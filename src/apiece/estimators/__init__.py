@@ -2,11 +2,11 @@
 
 | method | what it does | when to use it |
 | --- | --- | --- |
-| `log_ols` | line through log means, the paper's validation | a grid, many samples a size |
+| `log_ols` | line through log means, the paper's validation | a grid, many samples per size |
 | `likelihood` | Gaussian maximum likelihood, each point alone | power laws, from ten samples on |
-| `auto` | whichever foretells held-out sizes best | when you do not want to choose |
-| `bayes` | a population prior learned from all points | from a handful of samples a point |
-| `amortized` | a network from features to laws | few samples a point, features at hand, torch |
+| `auto` | whichever predicts held-out sizes best | when you do not want to choose |
+| `bayes` | a population prior learned from all points | from a handful of samples per point |
+| `amortized` | a network from features to laws | few samples per point, features at hand, torch |
 
 `fit_aggregate` is about the dataset as a whole: how its loss falls with size.
 """
@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 from apiece.estimators._amortized_network import AmortizedNetwork
-from apiece.estimators._fit import aggregate, fit_run, fit_table, laws_of, refuse_groups, table_of
-from apiece.estimators._registry import DEFAULT_METHOD, METHODS, Estimator, features_of, fit
+from apiece.estimators._estimator import Estimator, Features, opened, refuse_groups
+from apiece.estimators._fit import OnFailure, aggregate, fit
+from apiece.estimators._registry import DEFAULT_METHOD, METHODS, as_estimator, rebuilt
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
@@ -34,16 +35,16 @@ __all__ = [
     "Backtest",
     "Bayes",
     "Estimator",
+    "Features",
     "Likelihood",
     "LogOLS",
+    "OnFailure",
     "aggregate",
+    "as_estimator",
     "backtest",
-    "features_of",
     "fit",
     "fit_aggregate",
-    "fit_run",
-    "fit_table",
-    "laws_of",
+    "opened",
+    "rebuilt",
     "refuse_groups",
-    "table_of",
 ]

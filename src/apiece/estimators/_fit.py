@@ -1,31 +1,42 @@
-"""Fit laws to contributions."""
+"""The verbs: fit a law to every point, or one to the dataset as a whole."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from apiece.errors import PlanError
-from apiece.estimators._registry import DEFAULT_METHOD, METHODS, features_of, fit
+from apiece._base.check import one_of, some
+from apiece.errors import FitError
+from apiece.estimators._estimator import Estimator, opened
+from apiece.estimators._families import FamilyLike
+from apiece.estimators._registry import DEFAULT_METHOD, as_estimator
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
-from apiece.laws import Laws
-from apiece.records import Contributions, Table
+from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
+from apiece.estimators.backtest import backtest as run_backtest
+from apiece.laws import FitStatus, Laws
+from apiece.records import Contributions, Stored, Table
 
 if TYPE_CHECKING:
     from apiece.data import Dataset
     from apiece.store import Run
 
+OnFailure = Literal["mark", "raise"]
 
-def fit_run(
-    run: Run | Contributions,
+
+def fit(
+    run: Stored | Table,
+    method: str | Estimator = DEFAULT_METHOD,
     *,
-    method: str = DEFAULT_METHOD,
+    family: FamilyLike | None = None,
     dataset: Dataset | None = None,
+    X: npt.ArrayLike | None = None,
+    y: npt.ArrayLike | None = None,
     memory: int | str | None = None,
-    **settings: Any,
+    backtest: bool = False,
+    on_failure: OnFailure = "mark",
 ) -> Laws:
     r"""Fit one law per point: its mean contribution $\psi_k$ with noise $\sigma^2 / k^\beta$.
 
@@ -34,33 +45,62 @@ def fit_run(
     run
         A run, or a table of contributions.
     method
-        ``bayes`` (a population of laws learned from all points; right from ten contributions a
-        point; series laws unless ``family="power"``), ``likelihood`` (the paper's maximum
-        likelihood, each point alone), ``log_ols`` (a line through the log of the mean at each
-        size; wants many contributions a size), ``amortized`` (a network that predicts laws from
-        features; needs ``dataset``, or ``X`` and ``y``, and torch), or ``auto`` (whichever method
-        and family foretells the largest sizes best).
+        ``bayes`` (a population of laws learned from all points; needs about ten contributions per
+        point), ``likelihood`` (the paper's maximum likelihood, each point alone), ``log_ols`` (a
+        line through the log of the mean at each size; needs many contributions per size),
+        ``amortized`` (a network that predicts laws from features; needs ``dataset``, or ``X`` and
+        ``y``, and torch), or ``auto`` (whichever method and family predicts the largest sizes
+        best). Or an estimator with settings, such as ``Likelihood(prior_sd=None)``; see
+        `apiece.estimators`.
+    family
+        The family of laws: ``"series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$) or some of its terms,
+        such as ``"series24"``; ``"power"`` ($\psi_k = c/k^\alpha$); for ``bayes`` also
+        ``"ridge"`` ($\sum_j b_j/(k + \kappa_j)$) and ``"blend"`` (a mean of series and ridge
+        laws). None for the method's default.
     dataset
         The dataset of the run, for methods that learn from features.
+    X, y
+        Features and labels of the valued points, in the order of their ids, instead of ``dataset``.
     memory
         What contributions may take at once, such as ``"2GB"``, for a run that does not fit into
-        memory: they are streamed from its folder and fitted block by block, to the same laws (all
+        memory. They are streamed from its folder and fitted block by block, to the same laws (all
         methods but ``amortized`` and ``bayes`` with features). None reads all of them.
-    **settings
-        Settings of the estimator, such as ``family="series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$)
-        or ``family="power"`` ($\psi_k = c/k^\alpha$; for ``bayes`` also ``"ridge"``,
-        $\sum_j b_j/(k + \kappa_j)$, and ``"blend"``, a mean of series and ridge laws);
-        ``backtest=True`` to learn how well the laws foretell sizes held out (`laws.backtest()`);
-        ``on_failure="raise"`` to stop at a point without a law.
+    backtest
+        Whether to add what `laws.backtest()` returns: how well this estimator, and the candidates
+        of ``auto``, predict the largest sizes from the others.
+    on_failure
+        ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
+        `FitError` if the contributions of some point do not determine its law.
 
     Returns
     -------
     Laws
-        Parameters with uncertainty, and a status for every point.
+        Parameters with uncertainty, and a status for every point. Laws of a run remember which
+        contributions they were fitted to; `Run.laws` returns stored laws while these are the same.
+
+    Examples
+    --------
+    >>> table = Contributions.from_arrays(
+    ...     point=[0, 0, 0, 0], k=[10, 20, 40, 80], delta=[0.8, 0.4, 0.2, 0.1]
+    ... )
+    >>> fit(table, method="log_ols").alpha.round(6)
+    array([1.])
     """
-    with table_of(run, memory) as table:
-        laws = fit_table(table, method, dataset, settings)
-    return laws if isinstance(run, Contributions) else replace(laws, labels=run.labels)
+    estimator = as_estimator(method, family=family)
+    one_of("on_failure", on_failure, ("mark", "raise"))
+    laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
+    if backtest and not laws.has_backtest:
+        has_features = estimator.takes_features and any(
+            given is not None for given in (dataset, X, y)
+        )
+        # With features an estimator would have seen what is held out.
+        candidates = () if has_features else (estimator,)
+        with opened(run, memory) as table:
+            outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *POWER_LAWS))
+        laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
+    if on_failure == "raise":
+        _stop_at_failures(laws)
+    return laws
 
 
 def aggregate(run: Run | Contributions) -> Aggregate:
@@ -81,42 +121,13 @@ def aggregate(run: Run | Contributions) -> Aggregate:
     return fit_aggregate(run)
 
 
-def fit_table(table: Table, method: str, dataset: Dataset | None, settings: dict[str, Any]) -> Laws:
-    """Fit laws to a table of contributions, with features for the methods that read them."""
-    if dataset is not None and method in METHODS and features_of(method):
-        settings = {**_features(table, dataset), **settings}
-    return fit(table, method=method, **settings)
-
-
-def table_of(run: Run | Contributions, memory: int | str | None) -> AbstractContextManager[Table]:
-    """Return the contributions of a run, streamed if their memory is bounded."""
-    return nullcontext(run) if isinstance(run, Contributions) else run.table(memory)
-
-
-def laws_of(laws: Laws | Run | Contributions, memory: int | str | None = None) -> Laws:
-    """Return laws, fitted now if there are none yet."""
-    return laws if isinstance(laws, Laws) else fit_run(laws, memory=memory)
-
-
-def _features(contributions: Table, dataset: Dataset) -> dict[str, Any]:
-    """Return features and labels of the valued points, and of the rest of the pool."""
-    dataset.check_is(contributions.attrs.get("dataset"))
-    refuse_groups(contributions.attrs, "learning from features")
-    valued = dataset.positions(contributions.ids)
-    labels = dataset.labels()
-    rest = np.setdiff1d(np.arange(dataset.n_points), valued)
-    return {
-        "X": dataset.features(valued),
-        "y": labels[valued],
-        "more": (dataset.features(rest), labels[rest]),
-        "kind": dataset.kind,
-    }
-
-
-def refuse_groups(attrs: dict[str, Any], what: str) -> None:
-    """Raise where points are groups, and ``what`` is about single rows."""
-    if attrs.get("groups") is not None:
-        raise PlanError(
-            f"{what} is about single points, and these are laws of groups: expected a run that "
-            "values points. Collect one with groups=False, or leave dataset out."
+def _stop_at_failures(laws: Laws) -> None:
+    """Raise an error that names the first points whose laws are not determined."""
+    failed = np.flatnonzero([FitStatus(member).is_failure for member in laws.status])
+    if len(failed):
+        raise FitError(
+            f"{len(failed):,} of {laws.n_points:,} points have no determined law, among them "
+            f"{some(laws.ids[failed].tolist())} ({laws.status[failed[0]]}): expected at least "
+            "three contributions at two sizes or more for every point. Collect more samples, or "
+            'fit with on_failure="mark" and read laws.status.'
         )

@@ -1,118 +1,78 @@
-"""The estimators by name, and the verb that picks one."""
+"""The estimators by name."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from inspect import signature
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
 
-import numpy as np
-
-from apiece._base.check import one_of, some, unknown_name
+from apiece._base.check import one_of, unknown_name
 from apiece.errors import FitError
-from apiece.estimators._common import in_memory_only
+from apiece.estimators._estimator import Estimator
+from apiece.estimators._families import FamilyLike
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
-from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
-from apiece.estimators.backtest import backtest as run_backtest
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
-from apiece.laws import FitStatus, Laws
-from apiece.records import Contributions, Table
 
-
-class Estimator(Protocol):
-    """Anything that turns contributions into laws; settings are fixed, results are new."""
-
-    def fit(self, contributions: Contributions) -> Laws:
-        """Fit one law for each point of ``contributions.ids``, in that order."""
-        ...
-
-
-METHODS: Final[dict[str, type[Any]]] = {
-    "amortized": Amortized,
-    "auto": Auto,
-    "bayes": Bayes,
-    "likelihood": Likelihood,
-    "log_ols": LogOLS,
+METHODS: Final[dict[str, type[Estimator]]] = {
+    known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS)
 }
 
-DEFAULT_METHOD: Final = "bayes"
-
-STREAMING: Final = ("auto", "bayes", "likelihood", "log_ols")  # what needs no table in memory
+DEFAULT_METHOD: Final = Bayes.name
 
 
-def fit(
-    contributions: Table,
-    method: str = DEFAULT_METHOD,
-    *,
-    on_failure: Literal["mark", "raise"] = "mark",
-    backtest: bool = False,
-    **settings: Any,
-) -> Laws:
-    """Fit one law for each point.
+def as_estimator(
+    method: str | Estimator | None = None, *, family: FamilyLike | None = None
+) -> Estimator:
+    """Return the estimator that a setting means.
 
     Parameters
     ----------
-    contributions
-        Table of contributions.
     method
-        A name in ``METHODS``.
-    on_failure
-        ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
-        `FitError` if the contributions of some point do not determine its law.
-    backtest
-        Whether to add what `laws.backtest()` tells: how well this estimator, and the candidates of
-        ``auto``, foretell the largest sizes from the others.
-    **settings
-        Settings of the estimator, such as ``family="power"`` for ``bayes``; for methods that
-        learn from features also ``X``, ``y`` and ``more``, see `Amortized.fit`.
+        A name in `METHODS`, an estimator, or None for the default.
+    family
+        The family of laws, for a method that is given by its name.
 
     Examples
     --------
-    >>> table = Contributions.from_arrays(
-    ...     point=[0, 0, 0, 0], k=[10, 20, 40, 80], delta=[0.8, 0.4, 0.2, 0.1]
-    ... )
-    >>> fit(table, method="log_ols").alpha.round(6)
-    array([1.])
+    >>> as_estimator("likelihood", family="series24").family
+    'series24'
     """
+    if isinstance(method, Estimator):
+        if family is not None:
+            raise FitError(
+                f"family={family!r} is given with the estimator {method!r}: expected it among the "
+                f"estimator's settings. Pass {type(method).__name__}(family=...)."
+            )
+        return method
+    word = DEFAULT_METHOD if method is None else method
+    return _built(word, {} if family is None else {"family": family})
+
+
+def rebuilt(recipe: Mapping[str, Any]) -> Estimator:
+    """Return the estimator whose `Estimator.recipe` is given.
+
+    Raises
+    ------
+    UnknownNameError
+        If the method or a setting is not known.
+    """
+    return _built(str(recipe["method"]), recipe["settings"])
+
+
+def _built(method: str, settings: Mapping[str, Any]) -> Estimator:
+    if not isinstance(method, str):
+        raise FitError(
+            f"method={method!r} is of type {type(method).__name__}: expected a word, one of "
+            f"{', '.join(METHODS)}, or an object whose class inherits from Estimator."
+        )
     one_of("method", method, METHODS)
-    one_of("on_failure", on_failure, ("mark", "raise"))
-    data = {name: settings.pop(name) for name in features_of(method) if name in settings}
-    known = [setting.name for setting in fields(METHODS[method])]
+    chosen: Any = METHODS[method]
+    known = [setting.name for setting in fields(chosen)]
     for name in settings:
         if name not in known:
-            raise unknown_name(f"setting of {method},", name, [*known, *features_of(method)])
-    estimator = METHODS[method](**settings)
-    if not isinstance(contributions, Contributions) and method not in STREAMING:
-        raise in_memory_only(method)
-    laws: Laws = estimator.fit(contributions, **data)
-    if backtest and "backtest" not in laws.diagnostics:
-        own = () if data else (estimator,)  # with features it would have seen what is held out
-        outcome = run_backtest(contributions, candidates=own, also=(*CANDIDATES, *POWER_LAWS))
-        laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
-    if on_failure == "raise":
-        _stop_at_failures(laws)
-    return laws
-
-
-def features_of(method: str) -> list[str]:
-    """Return the names of the data that a method's ``fit`` takes beside contributions.
-
-    >>> features_of("amortized"), features_of("likelihood")
-    (['X', 'y', 'more'], [])
-    """
-    return list(signature(METHODS[method].fit).parameters)[2:]
-
-
-def _stop_at_failures(laws: Laws) -> None:
-    """Raise an error that names the first points whose laws are not determined."""
-    failed = np.flatnonzero([FitStatus(member).is_failure for member in laws.status])
-    if len(failed):
-        raise FitError(
-            f"{len(failed):,} of {laws.n_points:,} points have no determined law, among them "
-            f"{some(laws.ids[failed].tolist())} ({laws.status[failed[0]]}): expected at least "
-            "three contributions at two sizes or more for every point. Collect more samples, or "
-            'fit with on_failure="mark" and read laws.status.'
-        )
+            raise unknown_name(f"setting of {method},", name, known)
+    estimator: Estimator = chosen(**settings)
+    return estimator

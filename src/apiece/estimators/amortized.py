@@ -19,7 +19,7 @@ Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import FitError
 from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
 from apiece.estimators._common import attributes, check
+from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._features import Target, as_features, as_more, as_target
 from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
 from apiece.estimators._network import Kind, Shape, load_torch, units
@@ -42,7 +43,7 @@ from apiece.laws._build import FAMILIES, named_family
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.records import Contributions, Moments
+from apiece.records import Contributions, Moments, Table
 
 if TYPE_CHECKING:
     from apiece.laws import Family
@@ -60,7 +61,7 @@ class _Trained(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Amortized:
+class Amortized(Estimator):
     r"""A network trained on all points' contributions; needs features and labels, and torch.
 
     Parameters
@@ -138,24 +139,19 @@ class Amortized:
                 "least 0. Leave out what you need not change."
             )
 
-    def fit(
-        self,
-        contributions: Contributions,
-        X: npt.ArrayLike | None = None,
-        y: npt.ArrayLike | None = None,
-        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    ) -> Laws:
+    name: ClassVar[str] = "amortized"
+    takes_features: ClassVar[bool] = True
+    needs_features: ClassVar[bool] = True
+
+    def fit_table(self, table: Table, features: Features | None = None) -> Laws:
         """Train the network, and return its laws for the points it was trained on.
 
         Parameters
         ----------
-        contributions
-            Table of contributions.
-        X, y
-            Features and labels of every point, in the order of ``contributions.ids``.
-        more
-            Features and labels of further points, without contributions, to learn the target from;
-            the rest of the pool, say.
+        table
+            Contributions, all in memory.
+        features
+            Features and labels of every point.
 
         Returns
         -------
@@ -163,6 +159,10 @@ class Amortized:
             One law for each point, predicted by the mean of all members; ``cov`` is the scatter of
             held-out laws around their prediction, in units of the point's predicted noise.
         """
+        X, y, more, kind = features or Features()
+        contributions = cast("Contributions", table)
+        if self.kind is None and kind is not None:
+            return replace(self, kind=kind).fit_table(table, features)
         trained = self._train(contributions, X, y, more)
         predicted = trained.network.predicted(trained.inputs).average()
         together = replace(trained.network, scatter=trained.scatter)
@@ -175,7 +175,7 @@ class Amortized:
         y: npt.ArrayLike | None = None,
         more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> AmortizedNetwork:
-        """Train the network, which predicts laws of points never sampled; arguments as in `fit`."""
+        """Train the network, which predicts laws of points never sampled; see `Features`."""
         return self._train(contributions, X, y, more).network
 
     def out_of_fold(
@@ -185,7 +185,7 @@ class Amortized:
         y: npt.ArrayLike | None = None,
         more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> Laws:
-        """Predict each point's law by the member that never saw the point; arguments as in `fit`.
+        """Predict each point's law by the member that never saw the point; see `Features`.
 
         These laws can serve as prior means: a point's own contributions are not in them. Where
         tasks are shared, the noise common to a task is, through other points of the same task.

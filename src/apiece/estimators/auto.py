@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from apiece.errors import FitError
-from apiece.estimators.backtest import CANDIDATES, Candidate, backtest
+from apiece.estimators._estimator import Estimator, Features
+from apiece.estimators.backtest import CANDIDATES, backtest
 from apiece.laws import FitStatus, Laws
 from apiece.records import Table
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Estimator):
     """Choose method and family by a backtest, then fit all contributions.
 
     The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
@@ -31,10 +33,13 @@ class Auto:
         size over 2.5.
     """
 
-    candidates: tuple[Candidate, ...] = CANDIDATES
+    candidates: tuple[Estimator, ...] = CANDIDATES
     hold_out: float | None = None
 
-    def fit(self, contributions: Table) -> Laws:
+    name: ClassVar[str] = "auto"
+    streams: ClassVar[bool] = True
+
+    def fit_table(self, contributions: Table, features: Features | None = None) -> Laws:
         """Backtest the candidates, fit the best one.
 
         Returns

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import FitError
 from apiece.estimators._bins import Bins
 from apiece.estimators._common import check
+from apiece.estimators._estimator import Estimator
 from apiece.estimators._families import curve_at, described
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
@@ -39,20 +40,12 @@ _CLEARLY: Final = 2.5  # standard errors by which a later candidate must be bett
 _FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
 
 
-class Candidate(Protocol):
-    """An estimator that a backtest compares."""
-
-    def fit(self, contributions: Table) -> Laws:
-        """Fit one law for each point."""
-        ...
-
-
-CANDIDATES: Final[tuple[Candidate, ...]] = (
+CANDIDATES: Final[tuple[Estimator, ...]] = (
     Bayes("blend"),
     Bayes("ridge"),
     Likelihood("series24"),
 )
-POWER_LAWS: Final[tuple[Candidate, ...]] = (Bayes("power"), Likelihood("power"))
+POWER_LAWS: Final[tuple[Estimator, ...]] = (Bayes("power"), Likelihood("power"))
 
 
 class Score(NamedTuple):
@@ -106,8 +99,8 @@ class Backtest:
 def backtest(
     contributions: Table,
     *,
-    candidates: tuple[Candidate, ...] = CANDIDATES,
-    also: tuple[Candidate, ...] | None = None,
+    candidates: tuple[Estimator, ...] = CANDIDATES,
+    also: tuple[Estimator, ...] | None = None,
     hold_out: float | None = None,
     level: float = 0.9,
 ) -> Backtest:

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import ApieceWarning, FitError
@@ -32,6 +31,7 @@ from apiece.estimators._common import (
     some_points,
 )
 from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, own_decays
+from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._families import FamilyLike, curve_at, described, family_over
 from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
 from apiece.estimators._regression import told_by_features
@@ -70,7 +70,7 @@ class _Prior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bayes:
+class Bayes(Estimator):
     r"""Posterior laws under a population prior that is learned from all points.
 
     For the series and the ridge family the coefficients have a full population covariance, in five
@@ -100,25 +100,22 @@ class Bayes:
     prior: Laws | None = None
     block: int = 200_000
 
-    def fit(
-        self,
-        contributions: Table,
-        X: npt.ArrayLike | None = None,
-        y: npt.ArrayLike | None = None,
-        more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        kind: str | None = None,
-    ) -> Laws:
+    name: ClassVar[str] = "bayes"
+    streams: ClassVar[bool] = True
+    takes_features: ClassVar[bool] = True
+
+    def fit_table(self, contributions: Table, features: Features | None = None) -> Laws:
         """Learn the population, then every point's posterior.
 
         Parameters
         ----------
         contributions
             Table of contributions.
-        X, y, more, kind
-            Features and labels for the regression that supplies the prior, see `Amortized.fit`;
-            none by default. They are left out, with a warning, where more than ten points, and more
-            than a fiftieth of all, share their training sets: what is learned from other points
-            then holds the noise that these have in common.
+        features
+            Features and labels for the regression that supplies the prior; none by default. They
+            are left out, with a warning, where more than ten points, and more than a fiftieth of
+            all, share their training sets: what is learned from other points then holds the noise
+            that these have in common.
 
         Returns
         -------
@@ -127,7 +124,7 @@ class Bayes:
         """
         check(contributions)
         family = family_over(self.family, contributions.k_range)
-        if isinstance(family, (Ridge, Blend)) and (X is not None or self.prior is not None):
+        if isinstance(family, (Ridge, Blend)) and (features is not None or self.prior is not None):
             raise FitError(
                 f"{family.name} laws cannot be learned around features or a prior: expected "
                 'contributions alone. Leave those out, or pass family="series".'
@@ -135,10 +132,9 @@ class Bayes:
         if isinstance(family, Blend):
             each = [replace(self, family=member).fit(contributions) for member in family.members]
             return _blended(each, family)
-        if X is not None and self.prior is None:
-            return replace(self, prior=self._told(contributions, X, y, more, kind)).fit(
-                contributions
-            )
+        if features is not None and self.prior is None:
+            prior_laws = self._told(contributions, *features)
+            return replace(self, prior=prior_laws).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
         prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))

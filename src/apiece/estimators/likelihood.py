@@ -19,7 +19,7 @@ estimator".
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from apiece.estimators._common import (
     some_points,
 )
 from apiece.estimators._decay import noise_decay
+from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._families import FamilyLike, chosen_family, described
 from apiece.estimators._profile import Samples, information, profile
 from apiece.estimators._search import newton, starts
@@ -62,7 +63,7 @@ class _Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Estimator):
     r"""Maximum likelihood of one law a point with power-law noise, from three contributions on.
 
     $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation, and
@@ -119,7 +120,10 @@ class Likelihood:
         """Precision of the prior."""
         return 0.0 if self.prior_sd is None else 1 / self.prior_sd**2
 
-    def fit(self, contributions: Table) -> Laws:
+    name: ClassVar[str] = "likelihood"
+    streams: ClassVar[bool] = True
+
+    def fit_table(self, contributions: Table, features: Features | None = None) -> Laws:
         """Fit a law and its noise for every point.
 
         Returns

@@ -13,7 +13,7 @@ Reference: Covert et al. (ICML 2024), equation 5 and Table 1.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from apiece.estimators._common import (
     exponents,
     rescaled,
 )
+from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._log_line import Line, fit_line, refit_height
 from apiece.laws import FitStatus, Laws, Power
 from apiece.laws.sizes import middle
@@ -38,7 +39,7 @@ _EXACT: Final = 1e-20  # residual sum of squares, relative to the total, of a la
 
 
 @dataclass(frozen=True)
-class LogOLS:
+class LogOLS(Estimator):
     r"""Ordinary least squares on logarithms, then the scale refitted in the original space.
 
     The decay $\alpha$ is the slope of $\log|\bar\Delta_k|$ on $\log k$; means of exactly zero are
@@ -70,7 +71,10 @@ class LogOLS:
                 "a slope needs two sizes. Pass for example LogOLS(max_sizes=20, bins=10)."
             )
 
-    def fit(self, contributions: Table) -> Laws:
+    name: ClassVar[str] = "log_ols"
+    streams: ClassVar[bool] = True
+
+    def fit_table(self, contributions: Table, features: Features | None = None) -> Laws:
         """Fit a power law and a variance law for every point.
 
         Returns

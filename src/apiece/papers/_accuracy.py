@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 
 import apiece
 from apiece._base.typing import FloatArray
+from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.papers._bench import Bench
 from apiece.papers._exhibit import Shown, count_axis, decades, exhibit, panels
@@ -25,19 +26,17 @@ from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
 
 METHODS: Final = ("likelihood", "amortized", "bayes")
-PAPERS: Final[dict[str, Any]] = {"method": "likelihood", "family": "power", "prior_sd": None}
+PAPERS: Final = Likelihood("power", prior_sd=None)
 _MOST: Final = 100  # samples with which networks are trained: with more they have no advantage
 
 
 def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
     table = bench.contributions(Setting(dataset, design="uniform"))
-    settings: dict[str, Any] = {"method": method, "family": "power"}
+    some = table.where(table.task < samples)
     if method == "amortized":
-        settings |= {"dataset": bench.dataset(dataset), "random_state": 0}
-    elif method == "likelihood":
-        settings = PAPERS
-    return apiece.fit(table.where(table.task < samples), **settings)
+        return apiece.fit(some, Amortized("power"), dataset=bench.dataset(dataset))
+    return apiece.fit(some, PAPERS if method == "likelihood" else Bayes("power"))
 
 
 def has_network(bench: Bench) -> bool:

@@ -13,6 +13,7 @@ import pandas as pd
 
 import apiece
 from apiece._base.files import write_whole
+from apiece.estimators import Amortized
 from apiece.papers import _paper
 from apiece.papers._accuracy import PAPERS, has_network, scores
 from apiece.papers._bench import Bench
@@ -38,8 +39,8 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
 
     methods = {
         "Monte Carlo": lambda part: apiece.value(part, source="samples"),
-        "likelihood": by_law(**PAPERS),
-        "amortized": by_law(method="amortized", family="power", dataset=data, random_state=0),
+        "likelihood": by_law(method=PAPERS),
+        "amortized": by_law(method=Amortized("power"), dataset=data),
         OURS: by_law(method="bayes", family="series"),
     }
     if not has_network(bench):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from apiece.records._caveat import caveat, marked
 from apiece.records._contributions import Contributions
 from apiece.records._moments import Moments
-from apiece.records._table import Table, Trained
+from apiece.records._table import Stored, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Moments",
     "Outcome",
     "Plan",
+    "Stored",
     "Table",
     "Task",
     "Trained",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from apiece._base.typing import AnyArray, BoolArray, IntArray
 from apiece.records._moments import Moments
@@ -73,4 +74,27 @@ class Table(Trained, Protocol):
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
         """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
+        ...
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """Contributions that are kept somewhere, such as a run, and are opened to be read."""
+
+    @property
+    def labels(self) -> AnyArray:
+        """The labels of the valued points, shape ``(n_points,)``."""
+        ...
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Where the contributions came from."""
+        ...
+
+    def opened(self, memory: int | str | None = None) -> AbstractContextManager[Table]:
+        """Return every contribution for a ``with`` block, streamed if memory is bounded."""
+        ...
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return which contributions are there now, in a form that a file can keep."""
         ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from apiece._base.files import make_folder, write_whole
+from apiece.estimators import opened
 from apiece.laws import Laws
 from apiece.records import Contributions
 from apiece.reporting._content import gather
@@ -21,7 +21,7 @@ def build(
 ) -> str:
     """Return the HTML of a report; the options are those of `apiece.report`."""
     stored = run if isinstance(run, Run) else None
-    with run.table(memory) if isinstance(run, Run) else nullcontext(run) as table:
+    with opened(run, memory) as table:
         description, arrays = gather(stored, table, laws, **options)
     return page(pack(description, arrays), description["title"])
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from apiece.errors import ApieceError, FitError, StoreError
+from apiece.estimators import Estimator, rebuilt
 from apiece.laws import Laws
 from apiece.laws.provenance import plain
 from apiece.records import Contributions, Table
@@ -27,7 +28,6 @@ from apiece.reporting._page import page
 from apiece.reporting._payload import pack
 from apiece.store import Run, open_run
 
-Fit = Callable[[Run, Table], Laws]
 Find = Callable[[Run, Laws], dict[str, Any]]
 
 _ADDRESS: Final = "127.0.0.1"
@@ -43,8 +43,8 @@ class Follower:
     ----------
     path
         The folder of the run.
-    fit
-        Fits laws to contributions of a run.
+    method
+        How laws are fitted; None for the estimator of the stored laws, or the default.
     find
         Returns the options of the report that follow from the run and its laws.
     memory
@@ -52,7 +52,7 @@ class Follower:
     """
 
     path: Path
-    fit: Fit
+    method: Estimator | None = None
     find: Find | None = None
     memory: int | str | None = None
     data: bytes = b""
@@ -64,33 +64,34 @@ class Follower:
     def update(self) -> bool:
         """Look at the run, and fit anew if it has grown; return whether there is a new version."""
         try:
-            found = self._signature()
-            if found == self._seen:
+            shards, stored_laws = self._signature()
+            if (shards, stored_laws) == self._seen:
                 return False
             run = open_run(self.path)
-            with run.table(self.memory) as table:
-                progress = run.progress()
-                self._tell(
-                    stored=len(table),
-                    planned=progress.n_planned,
-                    is_complete=progress.is_complete,
-                    trouble=None,
-                )
-                self._seen = found
-                return self._refit(run, table)
+            progress = run.progress()
+            self._tell(
+                stored=progress.n_contributions,
+                planned=progress.n_planned,
+                is_complete=progress.is_complete,
+                trouble=None,
+            )
+            self._seen = shards, stored_laws
+            if not progress.n_contributions:
+                return False
+            laws = run.laws(self.method, memory=self.memory)
+            self._seen = shards, self._signature()[1]  # which `laws` may have written
+            with run.opened(self.memory) as table:
+                return self._refit(run, table, laws)
         except FitError:
             return False  # too little to fit: the page shows progress alone
         except ApieceError as error:
             self._tell(trouble=str(error))
             return False
 
-    def _refit(self, run: Run, table: Table) -> bool:
-        if not len(table):
-            return False
+    def _refit(self, run: Run, table: Table, laws: Laws) -> bool:
         is_new = not self.news["history"] and len(table) <= _MOST_EARLIER
         if is_new and isinstance(table, Contributions):
-            self._look_back(run, table)
-        laws = self._saved(table) or self.fit(run, table)
+            self._look_back(laws, table)
         options = self.find(run, laws) if self.find else {}
         description, arrays = gather(run, table, laws, **options)
         self.data = pack(description, arrays)
@@ -98,32 +99,33 @@ class Follower:
         self._tell(version=self.news["version"] + 1, fitted=len(table), history=plain(history))
         return True
 
-    def _look_back(self, run: Run, contributions: Contributions) -> None:
+    def _look_back(self, laws: Laws, contributions: Contributions) -> None:
         """Begin the history with what the first tasks alone would have given."""
+        recipe = laws.attrs.get("recipe")
+        if recipe is None or recipe["features"]:
+            return
+        estimator = rebuilt(recipe)
         tasks = np.unique(contributions.task)
         history = []
         for share in _EARLIER:
             last = tasks[: int(share * len(tasks))]
             part = contributions.where(np.isin(contributions.task, last))
             if len(last) and len(part) >= 3 * contributions.n_points:
-                history.append(convergence(self.fit(run, part), part))
+                history.append(convergence(estimator.fit(part), part))
         self._tell(history=plain(history))
 
-    def _saved(self, table: Table) -> Laws | None:
-        """Return the laws kept with the run, if they were fitted to all that is there."""
-        file = self.path / "laws.parquet"
-        if not file.exists():
-            return None
-        laws = Laws.load(file)
-        return laws if int(laws.n_samples.sum()) == len(table) else None
-
-    def _signature(self) -> object:
-        files = sorted((self.path / "shards").glob("shard-*.parquet"))
-        kept = [*files, self.path / "manifest.json", self.path / "laws.parquet"]
-        return [(file.name, file.stat().st_mtime_ns) for file in kept if file.exists()]
+    def _signature(self) -> tuple[object, object]:
+        """Return by what changes of the run and of its stored laws can be told."""
+        files = [*sorted((self.path / "shards").glob("shard-*.parquet"))]
+        files += [self.path / "manifest.json"]
+        return _times(files), _times([self.path / "laws.parquet"])
 
     def _tell(self, **news: Any) -> None:
         self.news = {**self.news, **news}  # in one step: requests see the old or the new
+
+
+def _times(files: list[Path]) -> list[tuple[str, int]]:
+    return [(file.name, file.stat().st_mtime_ns) for file in files if file.exists()]
 
 
 def convergence(laws: Laws, table: Table) -> dict[str, float]:
@@ -221,10 +223,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 def serve(
     path: Path,
-    fit: Fit,
     *,
     port: int,
     ready: Callable[[str], None],
+    method: Estimator | None = None,
     stop: threading.Event | None = None,
     every: float = 2.0,
     find: Find | None = None,
@@ -236,12 +238,12 @@ def serve(
     ----------
     path
         The folder of the run.
-    fit
-        Fits laws to contributions of the run.
     port
         Port to listen on, 0 for any free one.
     ready
-        Hears the address once it answers.
+        Called with the address once it answers.
+    method
+        How laws are fitted; None for the estimator of the stored laws, or the default.
     stop
         Ends serving when set.
     every
@@ -252,7 +254,7 @@ def serve(
         What contributions may take at once; None reads all of them.
     """
     open_run(path)  # a folder that is no run is told at once
-    follower = Follower(path, fit, find, memory)
+    follower = Follower(path, method, find, memory)
     ended = stop or threading.Event()
     with Server(follower, port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

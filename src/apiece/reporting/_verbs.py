@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apiece._base.check import one_of
 from apiece.data import Dataset, FilePath
-from apiece.estimators import DEFAULT_METHOD, METHODS, fit_run, fit_table
+from apiece.estimators import Estimator, as_estimator
 from apiece.laws import Laws
-from apiece.records import Contributions, Table
+from apiece.records import Contributions
 from apiece.reporting._findings import find as find_for_report
 from apiece.reporting._report import write as write_report
 from apiece.reporting._serve import serve as serve_report
-from apiece.store import Run
+from apiece.store import Run, laws_of
 from apiece.uses import advise
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def report(
     run
         A run, or a table of contributions.
     laws
-        Its laws; None fits them first.
+        Its laws; by default those of `Run.laws`.
     to
         The file to write.
     dataset
@@ -80,7 +78,7 @@ def report(
     Path
         The file.
     """
-    known = fit_run(run, memory=memory) if laws is None else laws
+    known = laws_of(run, memory) if laws is None else laws
     found = find_for_report(
         run,
         known,
@@ -100,7 +98,7 @@ def serve(
     *,
     ready: Callable[[str], None],
     port: int = 0,
-    method: str = DEFAULT_METHOD,
+    method: str | Estimator | None = None,
     images: Any = None,
     title: str | None = None,
     level: float = 0.9,
@@ -118,17 +116,14 @@ def serve(
     port
         Port to listen on, 0 for any free one.
     method
-        How laws are fitted, as in `fit`.
+        How laws are fitted, as in `fit`; None for the estimator of the stored laws, or the default.
     images, title, level, memory, **options
         As in `report`; labels are not tried, since laws change all the time.
     """
-
-    def fitted(opened: Run, table: Table) -> Laws:
-        return replace(fit_table(table, method, None, {}), labels=opened.labels)
 
     def found(opened: Run, laws: Laws) -> dict[str, Any]:
         options_found = find_for_report(opened, laws, advise, relabel=False, **options)
         return {"images": images, "title": title, "level": level, **options_found}
 
-    one_of("method", method, METHODS)
-    serve_report(Path(run), fitted, port=port, ready=ready, find=found, memory=memory)
+    estimator = None if method is None else as_estimator(method)
+    serve_report(Path(run), method=estimator, port=port, ready=ready, find=found, memory=memory)

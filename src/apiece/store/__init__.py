@@ -1,5 +1,6 @@
 """The store: nothing that was computed is lost."""
 
+from apiece.store._laws import laws_of
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest
 from apiece.store._places import place_of
@@ -21,6 +22,7 @@ __all__ = [
     "Store",
     "Streamed",
     "Unit",
+    "laws_of",
     "make_shard",
     "open_run",
     "place_of",

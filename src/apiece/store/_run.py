@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ from apiece.store._streamed import Losses, Streamed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from apiece.data import Dataset
+    from apiece.estimators import Estimator
+    from apiece.estimators._families import FamilyLike
+    from apiece.laws import Laws
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Progress:
         The largest remaining error that the engine reported, or nan.
     notes
         Counts that the engine reported, summed over the run.
+    digest
+        Digest of which contributions are stored, from what the shards tell of themselves.
     """
 
     n_contributions: int
@@ -47,6 +55,7 @@ class Progress:
     failed: dict[int, str]
     certificate: float
     notes: dict[str, int]
+    digest: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -65,6 +74,7 @@ class Run:
     """
 
     store: Store
+    _fitted: dict[str, Laws] = field(default_factory=dict, repr=False, init=False)
 
     def __repr__(self) -> str:
         data, model = self.manifest["dataset"], self.manifest["model"]["name"]
@@ -120,8 +130,10 @@ class Run:
         failed: dict[int, str] = {}
         notes: dict[str, int] = {}
         certificates = [float("nan")]
+        digest = hashlib.blake2b(digest_size=16)
         for index in self.store.indices():
             footer = self.store.footer(index)
+            digest.update(f"{index} {footer.n_rows} {footer.digest}\n".encode())
             n_rows += footer.n_rows
             n_complete += footer.completes(layout.unit(index))
             failed |= footer.failed
@@ -130,7 +142,25 @@ class Run:
                 notes[name] = notes.get(name, 0) + count
         certificate = float(np.fmax.reduce(certificates))
         n_planned = int(self.manifest["n_contributions"])
-        return Progress(n_rows, n_planned, n_complete, len(layout), failed, certificate, notes)
+        return Progress(
+            n_rows,
+            n_planned,
+            n_complete,
+            len(layout),
+            failed,
+            certificate,
+            notes,
+            digest.hexdigest(),
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return which contributions are stored now, as laws fitted to them remember it."""
+        progress = self.progress()
+        return {
+            "n_contributions": progress.n_contributions,
+            "digest": progress.digest,
+            "is_complete": progress.is_complete,
+        }
 
     def contributions(self) -> Contributions:
         """Return every stored contribution, ordered by task and point.
@@ -179,9 +209,63 @@ class Run:
             memory=as_bytes("memory", memory),
         )
 
-    def table(self, memory: int | str | None = None) -> AbstractContextManager[Table]:
+    def opened(self, memory: int | str | None = None) -> AbstractContextManager[Table]:
         """Return every stored contribution for a ``with`` block, streamed if memory is bounded."""
         return nullcontext(self.contributions()) if memory is None else self.streamed(memory)
+
+    def table(self) -> pd.DataFrame:
+        """Return every stored contribution: ``point``, ``k``, ``delta`` and more, a row each."""
+        return self.contributions().table()
+
+    def laws(
+        self,
+        method: str | Estimator | None = None,
+        *,
+        family: FamilyLike | None = None,
+        dataset: Dataset | None = None,
+        refit: bool = False,
+        memory: int | str | None = None,
+    ) -> Laws:
+        """Return the laws of the run: those that are stored with it, or fitted now.
+
+        Stored laws (``laws.parquet`` in the run's folder) are used while they were fitted to the
+        contributions that the run holds. Once it has grown they are fitted again, by the same
+        estimator with the same settings. Laws of a complete run are stored; those of an unfinished
+        run are not, so that looking at a run does not fix its answer.
+
+        What happened is logged under the name ``apiece``.
+
+        Parameters
+        ----------
+        method, family
+            How to fit, as in `fit`. None for the estimator of the stored laws, or the default. Laws
+            of another method than the stored ones are returned and leave these as they are.
+        dataset
+            The dataset of the run, for methods that learn from features. None reads it again from
+            its file, if stored laws were learned from features.
+        refit
+            Fit now, and replace what is stored.
+        memory
+            What contributions may take at once, such as ``"2GB"``, see `fit`.
+
+        Raises
+        ------
+        StoreError
+            If the stored laws belong to another run, or are outdated and the file does not tell
+            how to fit them again.
+
+        Examples
+        --------
+        >>> import apiece
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> data = apiece.Dataset.from_arrays(X, (X[:, 0] > 0).astype(int), random_state=0)
+        >>> run = apiece.collect(data, sizes=(8, 20), samples=10, random_state=0, progress=False)
+        >>> run.laws("likelihood").n_points == len(run.ids)
+        True
+        """
+        from apiece.store._laws import laws_of_run
+
+        return laws_of_run(self, method, family, dataset, refit, memory)
 
     def losses(self) -> Moments:
         """Summarise the losses $L(f_D)$, one for each task, by cardinality: one row.

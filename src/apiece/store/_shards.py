@@ -54,6 +54,8 @@ class Footer:
         Counts that the engine reported, summed over the tasks.
     failed
         Message for each task that could not be computed; such a shard is not complete.
+    digest
+        Digest of the shard's columns and description; empty if it was not read from a file.
     """
 
     index: int
@@ -62,6 +64,7 @@ class Footer:
     certificate: float = float("nan")
     notes: dict[str, int] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
+    digest: str = field(default="", compare=False)
 
     def completes(self, unit: Unit) -> bool:
         """Whether it holds all of that unit of work, or more (the run has grown since)."""
@@ -175,7 +178,7 @@ def decode(data: bytes, where: str) -> Shard:
         digest = meta.pop("digest")
         if digest != _digest(columns, meta):
             raise ValueError("its contents do not match its digest")
-        return Shard(_footer(meta, table.num_rows), columns)
+        return Shard(_footer({**meta, "digest": digest}, table.num_rows), columns)
 
 
 def decode_footer(file: BinaryIO, where: str) -> Footer:
@@ -202,6 +205,7 @@ def _footer(meta: dict[str, Any], n_rows: int) -> Footer:
         certificate=float("nan") if certificate is None else float(certificate),
         notes={str(name): int(count) for name, count in meta["notes"].items()},
         failed={int(task): str(message) for task, message in meta["failed"].items()},
+        digest=str(meta.get("digest", "")),
     )
 
 

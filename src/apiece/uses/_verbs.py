@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,12 @@ from apiece._base.check import one_of
 from apiece._base.rng import RandomState
 from apiece.data import Dataset, read_again
 from apiece.engines import MODELS
-from apiece.errors import ApieceError, PlanError
-from apiece.estimators import laws_of, refuse_groups, table_of
+from apiece.errors import ApieceError, ApieceWarning, PlanError
+from apiece.estimators import opened, refuse_groups
 from apiece.laws import Laws
 from apiece.losses import LOSSES
 from apiece.records import Contributions, marked
-from apiece.store import Run
+from apiece.store import Run, laws_of
 from apiece.uses._advise import advice_from_laws, doubted
 from apiece.uses._agreement import agreement
 from apiece.uses._kinds import OF_A_GAME, Weighting
@@ -53,7 +54,7 @@ def value(
     Parameters
     ----------
     laws
-        Fitted laws, or a run to which they are fitted first.
+        Fitted laws, or a run, whose laws are those of `Run.laws`.
     kind
         ``shapley`` (Distributional Shapley: the mean over ``sizes``), ``data-shapley``,
         ``beta-shapley``, ``banzhaf`` or ``loo`` (leave-one-out) in a game of ``n`` points, or
@@ -111,7 +112,7 @@ def value(
         valued = laws.points[laws.points["valued"]]
         # A group is never inside D either: its training sets are drawn without it.
         options["is_candidate"] = (valued["role"] != "pool").to_numpy()
-    with table_of(laws, memory) as table:
+    with opened(laws, memory) as table:
         return marked(_per_row(value_samples(table, **options), attrs), attrs)
 
 
@@ -173,7 +174,7 @@ def select(
     Parameters
     ----------
     laws
-        Fitted laws, or a run to which they are fitted first.
+        Fitted laws, or a run, whose laws are those of `Run.laws`.
     take
         How many points.
     at
@@ -234,7 +235,14 @@ def data_of(run: Run) -> Dataset | None:
     data = run.manifest["dataset"]
     try:
         return read_again(data.get("source"), data["fingerprint"])
-    except ApieceError:
+    except ApieceError as error:
+        if data.get("source"):
+            warnings.warn(
+                f"the data of the run cannot be read again, so points are ranked one by one: "
+                f"{error}",
+                ApieceWarning,
+                stacklevel=3,
+            )
         return None
 
 
@@ -258,7 +266,7 @@ def advise(
     run
         A run, or laws.
     laws
-        Laws fitted to the run; fitted now if left out.
+        Laws fitted to the run; by default those of `Run.laws`.
     dataset
         The data that the run was collected from: ``relabel`` is then advised where models that
         have not seen a point are sure of another label.

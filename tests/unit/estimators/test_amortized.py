@@ -319,7 +319,7 @@ def test_other_methods_do_not_load_torch():
 
 def test_fit_takes_the_dataset_of_the_run_and_no_other(blobs):
     run = apiece.collect(blobs, sizes=(8, 30), samples=8, points=range(40), random_state=0)
-    laws = apiece.fit(run, method="amortized", dataset=blobs, epochs=10)
+    laws = apiece.fit(run, method=Amortized(epochs=10), dataset=blobs)
     assert_array_equal(laws.ids, run.ids)
     assert_array_equal(laws.labels, run.labels)
     other = apiece.Dataset.from_arrays(

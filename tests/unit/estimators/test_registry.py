@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from apiece import synthetic
 from apiece.errors import FitError, UnknownNameError
-from apiece.estimators import METHODS, Likelihood, features_of, fit
+from apiece.estimators import METHODS, Amortized, Likelihood, as_estimator, fit
 from apiece.records import Contributions
 
 
@@ -15,16 +15,31 @@ def contributions():
     return synthetic.sample(synthetic.random_laws(5), samples=50)
 
 
-def test_a_method_is_picked_by_name_with_its_settings(contributions):
-    laws = fit(contributions, method="likelihood", bound=1.5)
-    assert_array_equal(laws.params, Likelihood(bound=1.5).fit(contributions).params)
+def test_a_method_is_picked_by_name_or_given_as_an_object(contributions):
+    by_name = fit(contributions, method="likelihood", family="series")
+    by_object = fit(contributions, method=Likelihood("series"))
+    assert_array_equal(by_name.params, by_object.params)
+    assert_array_equal(
+        fit(contributions, Likelihood(bound=1.5)).params,
+        Likelihood(bound=1.5).fit(contributions).params,
+    )
+
+
+def test_a_family_is_given_beside_a_name_only(contributions):
+    with pytest.raises(FitError, match=r"Likelihood\(family=...\)"):
+        fit(contributions, method=Likelihood(), family="power")
+
+
+def test_what_is_neither_a_name_nor_an_estimator_is_refused(contributions):
+    with pytest.raises(FitError, match="inherits from Estimator"):
+        fit(contributions, method=Likelihood)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_one_law_for_each_point_in_order(contributions, method):
     features = {"X": np.arange(5.0)[:, None], "y": [0, 1, 0, 1, 0]}
-    quick = {"epochs": 5} if method == "amortized" else {}
-    laws = fit(contributions, method, **(features if features_of(method) else {}), **quick)
+    estimator = Amortized(epochs=5) if method == "amortized" else as_estimator(method)
+    laws = fit(contributions, estimator, **(features if estimator.takes_features else {}))
     assert_array_equal(laws.ids, contributions.ids)
     assert laws.has_law.all()
     assert laws.attrs.get("chosen_by", laws.attrs["estimator"]) == method
@@ -35,13 +50,13 @@ def test_a_misspelt_method_is_offered_the_nearest(contributions):
         fit(contributions, method="logols")
 
 
-def test_a_misspelt_setting_is_offered_the_nearest(contributions):
-    with pytest.raises(UnknownNameError, match="Did you mean 'max_steps'"):
-        fit(contributions, method="likelihood", max_step=3)
+def test_a_setting_that_a_method_lacks_is_refused(contributions):
+    with pytest.raises(UnknownNameError, match="setting of log_ols, 'family'"):
+        fit(contributions, method="log_ols", family="power")
 
 
 def test_features_are_refused_by_methods_that_do_not_learn_from_them(contributions):
-    with pytest.raises(UnknownNameError, match="setting of likelihood, 'X'"):
+    with pytest.raises(FitError, match="likelihood does not learn from features"):
         fit(contributions, method="likelihood", X=np.zeros((5, 1)))
 
 

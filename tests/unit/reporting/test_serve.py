@@ -20,10 +20,6 @@ def collect(to, samples):
     )
 
 
-def fit(run, contributions):
-    return apiece.fit(contributions)
-
-
 @pytest.fixture
 def run(tmp_path):
     collect(tmp_path / "run", samples=10)
@@ -32,7 +28,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def server(run):
-    follower = Follower(run, fit)
+    follower = Follower(run)
     follower.update()
     with Server(follower, 0) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -95,7 +91,7 @@ def test_other_paths_and_methods_are_refused(server):
 
 
 def test_laws_are_fitted_anew_only_when_the_run_has_grown(run):
-    follower = Follower(run, fit)
+    follower = Follower(run)
     assert follower.update()
     assert not follower.update()
     samples = unpack(follower.data)[1]["n_samples"].min()
@@ -112,14 +108,14 @@ def test_laws_are_fitted_anew_only_when_the_run_has_grown(run):
 def test_laws_kept_with_the_run_are_shown_as_they_are(run):
     laws = apiece.fit(apiece.open(run), method="log_ols")
     laws.save(run / "laws.parquet")
-    follower = Follower(run, fit)
+    follower = Follower(run)
     follower.update()
     facts = dict(unpack(follower.data)[0]["facts"]["Quality of the fits"])
     assert facts["estimator"] == "log_ols"
 
 
 def test_a_run_that_cannot_be_read_is_told_and_the_last_version_stays(run):
-    follower = Follower(run, fit)
+    follower = Follower(run)
     follower.update()
     data = follower.data
     shard = next((run / "shards").iterdir())
@@ -131,12 +127,12 @@ def test_a_run_that_cannot_be_read_is_told_and_the_last_version_stays(run):
 
 def test_a_taken_port_is_told(server, run):
     with pytest.raises(StoreError, match="--port 0"):
-        Server(Follower(run, fit), server.server_port)
+        Server(Follower(run), server.server_port)
 
 
 def test_a_folder_that_is_no_run_is_told_at_once(tmp_path):
     with pytest.raises(StoreError, match="is not a run"):
-        serve(tmp_path, fit, port=0, ready=print)
+        serve(tmp_path, port=0, ready=print)
 
 
 def test_serving_ends_when_told(run):
@@ -146,7 +142,7 @@ def test_serving_ends_when_told(run):
         heard.append(url)
         stop.set()
 
-    serve(run, fit, port=0, ready=ready, stop=stop, every=0.01)
+    serve(run, port=0, ready=ready, stop=stop, every=0.01)
     connection = http.client.HTTPConnection(heard[0][7:-1], timeout=5)
     with pytest.raises(ConnectionError):
         connection.request("GET", "/")

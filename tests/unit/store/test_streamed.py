@@ -166,10 +166,10 @@ def test_a_report_does_not_depend_on_the_memory(run, most, monkeypatch):
 
 @pytest.mark.slow
 def test_a_run_is_followed_in_bounded_memory(run, monkeypatch):
-    whole = Follower(run.path, lambda run, table: apiece.estimators.fit(table))
+    whole = Follower(run.path)
     assert whole.update()
     monkeypatch.setattr(apiece.store.Run, "contributions", lambda run: pytest.fail("all read"))
-    bounded = Follower(run.path, lambda run, table: apiece.estimators.fit(table), memory="60 kB")
+    bounded = Follower(run.path, memory="60 kB")
     assert bounded.update()
     assert bounded.news["fitted"] == whole.news["fitted"]
     assert_allclose(

@@ -298,4 +298,5 @@ def test_a_run_finds_its_own_data_to_value_picks_together(tmp_path):
     assert apiece.select(run, **settings).equals(apiece.select(run, **settings, dataset=dataset))
     assert "alone" in apiece.select(run, **settings)
     (tmp_path / "data.csv").unlink()
-    assert "alone" not in apiece.select(run, **settings)
+    with pytest.warns(apiece.ApieceWarning, match="ranked one by one: there is no file"):
+        assert "alone" not in apiece.select(run, **settings)
