@@ -1,120 +1,286 @@
-"""Telling people how far long work is: on standard error, and only where someone is looking."""
+"""How far long work is: for a callback, for a bar on a terminal or in a notebook, and for the log.
+
+A verb opens a `tracking` block; the code inside counts steps with `track`, wherever it is, or with
+the tracker that the block yields. Decisions and messages also go to ``logging`` under the name
+``apiece``.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
 import sys
-from types import TracebackType
-from typing import Protocol, Self
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Self, TypeVar
+
+log: Final = logging.getLogger("apiece")
+
+HEARTBEAT: Final = 2.0  # seconds after which an event is sent though no step has been done
+_T = TypeVar("_T")
 
 
-class Reporter(Protocol):
-    """Hears how far the work is."""
+@dataclass(frozen=True)
+class ProgressEvent:
+    """How far a piece of work is, as ``on_progress`` receives it.
 
-    def __enter__(self) -> Self:
-        """Begin to show."""
-        ...
+    Parameters
+    ----------
+    title
+        What is being done, such as ``collecting``.
+    done, total
+        Steps that are done, and steps altogether; a total of 0 is not known yet.
+    unit
+        What a step is, such as ``contributions``.
+    elapsed
+        Seconds since the work began.
+    remaining
+        Estimate of the seconds that are left, or nan.
+    message
+        A message for people, or an empty text.
+    """
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+    title: str
+    done: int
+    total: int
+    unit: str
+    elapsed: float
+    remaining: float
+    message: str = ""
+
+    def __str__(self) -> str:
+        """Return the event as a line for people.
+
+        >>> print(ProgressEvent("collecting", 500, 2000, "contributions", 30.0, 90.0))
+        collecting: 500 of 2,000 contributions, 0:30 elapsed, 1:30 left
+        """
+        if self.message:
+            return self.message
+        line = f"{self.title}: {self.done:,} of {self.total:,} {self.unit}" if self.total else ""
+        line = f"{line or self.title}, {_clock(self.elapsed)} elapsed"
+        return line if math.isnan(self.remaining) else f"{line}, {_clock(self.remaining)} left"
+
+
+OnProgress = Callable[[ProgressEvent], object]
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class Tracker:
+    """Counts the steps of one piece of work and sends events to listeners.
+
+    An event is sent after each step, with each message, and every two seconds. An exception that a
+    listener raises ends the work.
+    """
+
+    def __init__(
+        self, listeners: Sequence[OnProgress] = (), *, title: str = "", unit: str = "steps"
     ) -> None:
-        """Stop showing."""
-        ...
+        self.title, self.unit = title, unit
+        self._listeners = tuple(listeners)
+        self._total = self._done = self._first = 0
+        self._began = self._started = time.monotonic()
+        self._error: BaseException | None = None
+        self._lock = threading.RLock()
+        self._is_over = threading.Event()
+        self._heart = threading.Thread(target=self._beat, daemon=True)
 
-    def start(self, total: int, done: int) -> None:
-        """Hear how many contributions there are altogether, and how many are done already."""
-        ...
-
-    def advance(self, count: int) -> None:
-        """Hear that more contributions are done."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Hear something worth telling."""
-        ...
-
-
-class Silent:
-    """Shows nothing."""
+    @property
+    def is_followed(self) -> bool:
+        """Whether anybody receives events."""
+        return bool(self._listeners)
 
     def __enter__(self) -> Self:
+        if self._listeners:
+            self._heart.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        self._is_over.set()
+        for listener in self._listeners:
+            if isinstance(listener, Bar):
+                listener.close()
 
-    def start(self, total: int, done: int) -> None:
-        """Ignore the start."""
+    def start(self, total: int, done: int = 0) -> None:
+        """Begin to count: ``total`` steps, of which some may be done already."""
+        with self._lock:
+            self._total, self._done, self._first = total, done, done
+            self._started = time.monotonic()
+            self._send()
 
-    def advance(self, count: int) -> None:
-        """Ignore the step."""
+    def advance(self, count: int = 1) -> None:
+        """Count steps that are done."""
+        with self._lock:
+            self._done += count
+            self._send()
 
-    def say(self, text: str) -> None:
-        """Ignore the text."""
+    def say(self, message: str, *, level: int = logging.INFO) -> None:
+        """Send a message, and log it."""
+        log.log(level, message)
+        with self._lock:
+            self._send(message)
+
+    def _send(self, message: str = "") -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        now, counted = time.monotonic(), self._done - self._first
+        left = max(0, self._total - self._done)
+        remaining = (now - self._started) / counted * left if counted else math.nan
+        event = ProgressEvent(
+            self.title, self._done, self._total, self.unit, now - self._began, remaining, message
+        )
+        for listener in self._listeners:
+            listener(event)
+
+    def _beat(self) -> None:
+        while not self._is_over.wait(HEARTBEAT):
+            with self._lock:
+                if self._is_over.is_set():
+                    return
+                try:
+                    self._send()
+                except BaseException as error:  # raised in the thread that does the work
+                    self._error = error
+                    return
 
 
 class Bar:
-    """A progress bar with units of work per second and the time left.
+    """A line that shows the latest event, with a bar on a terminal.
 
-    Where standard error is not a terminal the bar is left out and messages are plain lines.
+    Where standard error is neither a terminal nor a notebook, only messages are printed.
+
+    Parameters
+    ----------
+    delay
+        Seconds of work before it appears.
     """
 
-    def __init__(self, title: str = "collecting", unit: str = "contributions") -> None:
+    def __init__(self, delay: float = 0.0) -> None:
         from rich.console import Console
+
+        self._delay = delay
+        self._console = Console(stderr=True, highlight=False)
+        self._shown: Any = None  # rich's bar, or the notebook's display
+        self._task: Any = None
+        self._is_notebook = in_notebook()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Show an event."""
+        if event.message:
+            self._console.print(event.message, markup=False, soft_wrap=True)
+        elif event.elapsed >= self._delay and event.total:
+            if self._is_notebook:
+                self._show_in_notebook(str(event))
+            elif self._console.is_terminal:
+                self._show_on_terminal(event)
+
+    def _show_in_notebook(self, line: str) -> None:
+        if self._shown is None:
+            display = import_module("IPython.display").display
+            self._shown = display({"text/plain": line}, raw=True, display_id=True)
+        else:
+            self._shown.update({"text/plain": line}, raw=True)
+
+    def _show_on_terminal(self, event: ProgressEvent) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,
-            TaskID,
             TextColumn,
+            TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
-        self._title = title
-        self._console = Console(stderr=True, highlight=False)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(unit),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
-        self._task: TaskID | None = None
+        if self._shown is None:
+            self._shown = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn(event.unit),
+                TimeElapsedColumn(),
+                TextColumn("elapsed,"),
+                TimeRemainingColumn(),
+                TextColumn("left"),
+                console=self._console,
+                transient=True,
+            )
+            self._shown.start()
+            self._task = self._shown.add_task(event.title, total=event.total, completed=event.done)
+        self._shown.update(self._task, total=event.total, completed=event.done)
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def start(self, total: int, done: int) -> None:
-        """Show the bar with what is done already."""
-        self._task = self._bar.add_task(self._title, total=total, completed=done, rate="")
-
-    def advance(self, count: int) -> None:
-        """Move the bar."""
-        if self._task is None:
-            return
-        self._bar.advance(self._task, count)
-        speed = next(task.speed for task in self._bar.tasks if task.id == self._task)
-        self._bar.update(self._task, rate=f"{speed:,.0f}/s" if speed else "")
-
-    def say(self, text: str) -> None:
-        """Print a line above the bar."""
-        self._console.print(text, markup=False, soft_wrap=True)
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._shown is not None and not self._is_notebook:
+            self._shown.stop()
 
 
-def reporter(
-    progress: bool | None, *, title: str = "collecting", unit: str = "contributions"
-) -> Reporter:
-    """Return a bar if asked for, silence if refused, and a bar on a terminal otherwise."""
-    if progress is None:
-        progress = sys.stderr.isatty()
-    return Bar(title, unit) if progress else Silent()
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules.get("IPython")
+    kernel = shell.get_ipython() if shell is not None else None
+    return type(kernel).__name__ == "ZMQInteractiveShell"
+
+
+_current: ContextVar[Tracker | None] = ContextVar("tracker", default=None)
+
+
+@contextmanager
+def tracking(
+    progress: bool | None,
+    on_progress: OnProgress | None = None,
+    *,
+    title: str,
+    unit: str,
+) -> Iterator[Tracker]:
+    """Track a piece of work for a ``with`` block, for `track` inside it too.
+
+    Parameters
+    ----------
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Receives every `ProgressEvent`, at least every two seconds, never two at a time, and perhaps
+        in another thread. An exception that it raises ends the work.
+    title, unit
+        What is being done, and in what it is counted.
+    """
+    listeners: list[OnProgress] = [] if on_progress is None else [on_progress]
+    if progress or (progress is None and (sys.stderr.isatty() or in_notebook())):
+        listeners.append(Bar(0.0 if progress else HEARTBEAT))
+    with Tracker(listeners, title=title, unit=unit) as tracker:
+        token = _current.set(tracker)
+        try:
+            yield tracker
+        finally:
+            _current.reset(token)
+
+
+def track(items: Sequence[_T]) -> Iterator[_T]:
+    """Yield items, and count each one that has been dealt with, if a caller is tracking.
+
+    >>> events = []
+    >>> with tracking(False, events.append, title="adding", unit="numbers"):
+    ...     sum(track([1, 2, 3]))
+    6
+    >>> [event.done for event in events]
+    [0, 1, 2, 3]
+    """
+    tracker = _current.get()
+    if tracker is None:
+        yield from items
+        return
+    tracker.start(len(items))
+    for item in items:
+        yield item
+        tracker.advance()

@@ -8,13 +8,18 @@ from apiece.collection._design import DESIGNS, Design, log_spaced
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
-from apiece.collection._pools import dismiss_workers
+from apiece.collection._work import Done, Job, work
+from apiece.collection.pools import Pool, WorkersLost, dismiss_workers
 
 __all__ = [
     "DESIGNS",
     "Design",
+    "Done",
     "DrawnPlan",
     "GroupPlan",
+    "Job",
+    "Pool",
+    "WorkersLost",
     "collect",
     "compare",
     "compute",
@@ -23,4 +28,5 @@ __all__ = [
     "make_group_plan",
     "make_plan",
     "run_plan",
+    "work",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from apiece._base.progress import reporter
+from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.collection._compute import compare
 from apiece.collection._design import Design
@@ -25,8 +25,9 @@ from apiece.collection._request import (
     positions,
     store_of,
 )
+from apiece.collection.pools import Pool, pool_of
 from apiece.data import Dataset, groups_of
-from apiece.engines import choose_engine, choose_group_engine
+from apiece.engines import Engine, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, StoreError
 from apiece.losses import Loss
 from apiece.store import Run, Store
@@ -41,7 +42,7 @@ def collect(
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
     design: str = "uniform",
     n_sizes: int = 10,
-    engine: str = "auto",
+    engine: str | Engine | type[Engine] = "auto",
     points: npt.ArrayLike | None = None,
     candidates: Any = None,
     groups: Any = None,
@@ -49,9 +50,10 @@ def collect(
     share: int | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
-    backend: str | None = None,
+    backend: str | Pool | None = None,
     to: str | Path | Store | None = None,
     progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
 
@@ -85,7 +87,8 @@ def collect(
     engine
         ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
         every contribution; ``first-order`` approximates by influence functions, which the run and
-        every result from it then say, with the correlation with exact contributions.
+        every result from it then say, with the correlation with exact contributions. Also a
+        subclass of `Engine`, or an `Engine` whose further settings are kept.
     points
         Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
     candidates
@@ -106,12 +109,18 @@ def collect(
         Worker processes, -1 for one per core; None for this process alone, or what a surrounding
         ``joblib.parallel_config`` says. The answer does not depend on it.
     backend
-        A cluster instead: ``dask://host:port`` (its scheduler), or ``ray``. Nor on this.
+        Cluster to run on: the address of a Dask scheduler (``dask://host:port``), ``ray``, or a
+        `Pool` object. Results do not depend on the backend.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
         that fsspec knows), or a `Store` object; None keeps it in memory.
     progress
-        True for a bar on standard error, False for silence, None for a bar on a terminal.
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Called with a `ProgressEvent` (``done``, ``total``, ``elapsed``, ``remaining``, ``message``)
+        after each unit of work and at least every two seconds, perhaps in another thread. An
+        exception that it raises ends the collection; what was done is stored.
 
     Returns
     -------
@@ -140,7 +149,7 @@ def collect(
         n_sizes=n_sizes,
         share=share,
     )
-    store = store_of(to)
+    store, pool = store_of(to), pool_of(backend, n_jobs)
     known = store.manifest if store.has_run() else None
     if known is not None and known["samples"] > wanted.samples:
         wanted = replace(wanted, samples=known["samples"])  # a run grows, and never shrinks
@@ -163,15 +172,15 @@ def collect(
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= compare(chosen, oracle, plan)
     store.start(manifest, table)
-    with reporter(progress) as hears:
+    with tracking(progress, on_progress, title="collecting", unit="contributions") as tracker:
         low, high = wanted.k_min, wanted.k_max
-        hears.say(f"engine: {chosen.name} ({reason})")
-        hears.say(
+        tracker.say(f"engine: {chosen.name} ({reason})")
+        tracker.say(
             f"plan: {plan.n_contributions:,} contributions of {len(plan.points):,} "
             f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
             f"{low:,} to {high:,} points, seed {seed}"
         )
-        run_plan(chosen, plan, store, n_jobs=n_jobs, backend=backend, reporter=hears)
+        run_plan(chosen, plan, store, pool=pool, tracker=tracker)
     run = Run(store)
     progress_made = run.progress()
     if store.layout.n_tasks == len(plan) and not progress_made.is_complete:

@@ -14,10 +14,10 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from apiece._base.progress import Reporter, Silent
+from apiece._base.progress import Tracker
 from apiece.collection._compute import ATTEMPTS, HOPELESS
-from apiece.collection._pools import Pool, WorkersLost, pool_of
 from apiece.collection._work import Done, Job
+from apiece.collection.pools import LocalPool, Pool, WorkersLost
 from apiece.engines import Engine
 from apiece.errors import EngineError, StoreError
 from apiece.records import Plan
@@ -29,9 +29,8 @@ def run_plan(
     plan: Plan,
     store: Store,
     *,
-    n_jobs: int | None = None,
-    backend: str | None = None,
-    reporter: Reporter | None = None,
+    pool: Pool | None = None,
+    tracker: Tracker | None = None,
 ) -> None:
     """Compute and store every unit of the plan that the store lacks.
 
@@ -44,13 +43,9 @@ def run_plan(
         more of them, if another collector has asked for more.
     store
         Keeps the shards.
-    n_jobs
-        Worker processes, each with one BLAS thread; -1 for one per core, None for one, or as many
-        as the caller's ``joblib.parallel_config`` says.
-    backend
-        ``dask://host:port``, ``ray``, or None for this machine or the caller's
-        ``joblib.parallel_config``.
-    reporter
+    pool
+        Where units are computed; this process by default.
+    tracker
         Receives how far the work is.
 
     Raises
@@ -58,24 +53,23 @@ def run_plan(
     EngineError
         After everything else was computed and stored, if some tasks failed.
     """
-    hears = reporter or Silent()
+    tracker = tracker or Tracker()
     layout = replace(store.layout, n_tasks=len(plan))
-    complete, n_rows = _take_stock(store, layout, hears)
+    complete, n_rows = _take_stock(store, layout, tracker)
     todo = [index for index in range(len(layout)) if index not in complete]
-    hears.start(store.manifest["n_contributions"], n_rows)
+    tracker.start(store.manifest["n_contributions"], n_rows)
     # In a random order: collectors that took the same one would do the same units twice.
     secrets.SystemRandom().shuffle(todo)
 
     failed: dict[int, dict[int, str]] = {}
-    pool = pool_of(backend, n_jobs, len(todo))
     with (
-        Job.on(store, engine, plan, layout) as job,
-        closing(_units(pool, job, store, todo, hears)) as units,
+        Job.on(store, engine, plan, layout, n_units=len(todo)) as job,
+        closing(_units(pool or LocalPool(), job, store, todo, tracker)) as units,
     ):
         for footer, shard in units:
             if shard is not None:
                 store.write(shard)
-            hears.advance(footer.n_rows)
+            tracker.advance(footer.n_rows)
             n_rows += footer.n_rows
             if footer.failed:
                 failed[footer.index] = footer.failed
@@ -92,7 +86,7 @@ def run_plan(
         )
 
 
-def _take_stock(store: Store, layout: Layout, hears: Reporter) -> tuple[set[int], int]:
+def _take_stock(store: Store, layout: Layout, tracker: Tracker) -> tuple[set[int], int]:
     """Return the units that are complete, and how many contributions they hold."""
     complete, n_rows = set(), 0
     for index in store.indices():
@@ -101,7 +95,7 @@ def _take_stock(store: Store, layout: Layout, hears: Reporter) -> tuple[set[int]
         try:
             shard = store.read(index)
         except StoreError as error:
-            hears.say(str(error))
+            tracker.say(str(error))
             continue
         if shard.footer.completes(layout.unit(index)):
             complete.add(index)
@@ -109,7 +103,9 @@ def _take_stock(store: Store, layout: Layout, hears: Reporter) -> tuple[set[int]
     return complete, n_rows
 
 
-def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter) -> Generator[Done]:
+def _units(
+    pool: Pool, job: Job, store: Store, todo: list[int], tracker: Tracker
+) -> Generator[Done]:
     """Yield each unit as it is done, in any order, whatever becomes of workers.
 
     When workers are lost, the units that were under way are tried again one by one, so that one
@@ -118,6 +114,7 @@ def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter)
     left = dict.fromkeys(todo)
     incomplete = left.keys() & set(store.indices())  # perhaps damaged where a footer does not show
     losses = Counter[int]()
+    idle = 0  # how often in a row workers were lost before a unit was given to them
 
     while left:
         suspect = next((index for index in left if losses[index]), None)
@@ -132,14 +129,22 @@ def _units(pool: Pool, job: Job, store: Store, todo: list[int], hears: Reporter)
                 yield index
 
         try:
-            with closing(pool(job, units(list(left) if suspect is None else [suspect]))) as done:
+            with closing(
+                pool.run(job, units(list(left) if suspect is None else [suspect]))
+            ) as done:
                 for unit in done:
                     under_way.discard(unit.footer.index)
                     del left[unit.footer.index]
                     yield unit
         except WorkersLost as error:
-            hears.say(f"{error}; {len(under_way)} units of work are tried again")
+            tracker.say(f"{error}; {len(under_way)} units of work are tried again")
             losses.update(under_way)
+            idle = 0 if under_way else idle + 1
+            if idle >= ATTEMPTS:
+                raise EngineError(
+                    f"workers were lost {ATTEMPTS} times before they had begun: {error}. Check the "
+                    "cluster, then collect again: what was done is stored."
+                ) from error
             for index in under_way:
                 if losses[index] >= ATTEMPTS:
                     del left[index]

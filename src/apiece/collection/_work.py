@@ -40,6 +40,8 @@ class Job:
         What computes a task, all tasks, and how they are grouped into units.
     store
         The run's store, if other processes may reach it; a worker that does writes there.
+    n_units
+        How many units there are to do.
     token
         Name of this job, and of its mark in the store.
     """
@@ -47,17 +49,21 @@ class Job:
     engine: Engine
     plan: Plan
     layout: Layout
-    store: Store | None
+    store: Store | None = None
+    n_units: int = 1
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
     @contextmanager
-    def on(cls, store: Store, engine: Engine, plan: Plan, layout: Layout) -> Iterator[Job]:
+    def on(
+        cls, store: Store, engine: Engine, plan: Plan, layout: Layout, *, n_units: int
+    ) -> Iterator[Job]:
         """Build the job that fills a store, and mark the store for as long as the block lasts."""
         token = secrets.token_hex(8)
         store.mark(token)
         try:
-            yield cls(engine, plan, layout, store if store.is_marked(token) else None, token)
+            within_reach = store if store.is_marked(token) else None
+            yield cls(engine, plan, layout, within_reach, n_units, token)
         finally:
             with suppress(StoreError, OSError):  # a mark that stays does no harm
                 store.unmark(token)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._base.progress import Reporter
+from apiece._base.progress import Tracker
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.estimators._held_out import Split
 from apiece.estimators._network import Shape, curve, hidden, load_torch, local, seen
@@ -97,7 +97,7 @@ def fit_laws(
     k_ref: float,
     recipe: Recipe,
     rng: np.random.Generator,
-    reporter: Reporter,
+    tracker: Tracker,
 ) -> tuple[Weights, FloatArray]:
     r"""Train all members to predict laws; contributions are in units of the order of one.
 
@@ -149,7 +149,7 @@ def fit_laws(
     best, lowest = start, np.full(split.n_folds, np.inf)
     for fixed, decay in product(shape.fixed, recipe.decays):
         found, held_out = descend(
-            start, learn, judge, len(inputs), recipe, decay, rng, reporter, fixed
+            start, learn, judge, len(inputs), recipe, decay, rng, tracker, fixed
         )
         better = held_out < lowest
         lowest = np.where(better, held_out, lowest)
@@ -168,7 +168,7 @@ def fit_target(
     fold: IntArray,
     recipe: Recipe,
     rng: np.random.Generator,
-    reporter: Reporter,
+    tracker: Tracker,
 ) -> Weights:
     """Train the hidden layers to predict the target first: a classifier, or a regressor.
 
@@ -180,7 +180,7 @@ def fit_target(
         Points, and their class codes or standardised quantities, shape ``(n,)``.
     fold
         The fold of each point; member ``m`` is judged on fold ``m`` and learns from the others.
-    recipe, rng, reporter
+    recipe, rng, tracker
         How to train.
     """
     torch = load_torch()
@@ -213,7 +213,7 @@ def fit_target(
         recipe,
         min(recipe.decays),
         rng,
-        reporter,
+        tracker,
     )
     return {name: weights[name] for name in start}
 
@@ -226,7 +226,7 @@ def descend(
     recipe: Recipe,
     decay: float,
     rng: np.random.Generator,
-    reporter: Reporter,
+    tracker: Tracker,
     fixed: tuple[str, ...] = (),
 ) -> tuple[Weights, FloatArray]:
     """Minimise the members' losses; return each member's weights at its lowest held-out loss.
@@ -239,7 +239,7 @@ def descend(
         Losses of the members, shape ``(n_members,)``: on some points, and held out.
     n_points
         How many points there are to learn from.
-    recipe, decay, rng, reporter
+    recipe, decay, rng, tracker
         How to train.
     fixed
         Names of the weights that stay as they are.
@@ -266,7 +266,7 @@ def descend(
             _clip(weights)
             adam.step()
             step += 1
-        reporter.advance(1)
+        tracker.advance(1)
         if step % _JUDGED and n_points <= _BATCH:
             continue
         with torch.no_grad():

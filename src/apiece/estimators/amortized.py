@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of
-from apiece._base.progress import reporter
+from apiece._base.progress import tracking
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import FitError
@@ -230,13 +230,13 @@ class Amortized(Estimator):
         )
         rng = stream(self.random_state, 1)
         weights = shape.start(n_folds, rng, _common_noise(split.moments, k_ref))
-        with one_thread(), reporter(self.progress, title="training", unit="epochs") as hears:
+        with one_thread(), tracking(self.progress, title="training", unit="epochs") as tracker:
             trainings = len(self.weight_decay) * len(shape.fixed) + (self.network == "paper")
-            hears.start(self.epochs * trainings, 0)
+            tracker.start(self.epochs * trainings, 0)
             if self.network == "paper":
                 view, goal, fold = _all_points(reader, inputs, target, others, split)
-                weights = fit_target(shape, weights, view, goal, fold, recipe, rng, hears)
-            weights, lowest = fit_laws(shape, weights, inputs, split, k_ref, recipe, rng, hears)
+                weights = fit_target(shape, weights, view, goal, fold, recipe, rng, tracker)
+            weights, lowest = fit_laws(shape, weights, inputs, split, k_ref, recipe, rng, tracker)
         network = AmortizedNetwork(
             shape=shape,
             reader=reader,

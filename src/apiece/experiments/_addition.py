@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import apiece
-from apiece._base.progress import reporter
+from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
@@ -99,8 +99,8 @@ def addition(
     }
     fixed["shapley"] = rules.pick(values.to_numpy())
     rows: list[dict[str, Any]] = []
-    with reporter(progress) as hears:
-        hears.start(len(sizes) * repeats, 0)
+    with tracking(progress, title="testing", unit="trials") as tracker:
+        tracker.start(len(sizes) * repeats, 0)
         for size in sizes:
             chosen = dict(fixed)
             if redundancy:
@@ -111,7 +111,7 @@ def addition(
                     {"repeat": repeat, "at": size, "method": name, **gained}
                     for name, gained in market.gains(subset, chosen)
                 ]
-                hears.advance(1)
+                tracker.advance(1)
     return Experiment(
         "addition", _frame(rows), "at", market.trial.measures, {"take": take, **market.settings}
     )
@@ -167,8 +167,8 @@ def acquire(
     if redundancy:
         chosen["aware"] = market.aware(at, costs=rules.cost, budget=budget)
     rows: list[dict[str, Any]] = []
-    with reporter(progress) as hears:
-        hears.start(repeats, 0)
+    with tracking(progress, title="testing", unit="trials") as tracker:
+        tracker.start(repeats, 0)
         for repeat, subset, rng in market.draws(at, repeats):
             chosen["random"] = rules.pick(rng.random(laws.n_points) * rules.cost)
             for share in budget * np.arange(1, steps + 1) / steps:
@@ -180,7 +180,7 @@ def acquire(
                     {"repeat": repeat, "spent": float(share), "method": name, **gained}
                     for name, gained in market.gains(subset, bought)
                 ]
-            hears.advance(1)
+            tracker.advance(1)
     told = {"at": at, "budget": budget, **market.settings}
     return Experiment("acquire", _frame(rows), "spent", market.trial.measures, told)
 

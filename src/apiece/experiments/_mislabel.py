@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import apiece
-from apiece._base.progress import reporter
+from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.data import Dataset
@@ -81,8 +81,8 @@ def mislabel(
     settings = {"model": model, "metric": metric}
     trial = Trial.of(dataset, **settings, seed=seed)
     rows: list[dict[str, Any]] = []
-    with reporter(progress) as hears:
-        hears.start(repeats * len(flipped), 0)
+    with tracking(progress, title="testing", unit="trials") as tracker:
+        tracker.start(repeats * len(flipped), 0)
         for repeat in range(repeats):
             part = part_of(trial, n, repeat).dataset
             for share in flipped:
@@ -111,7 +111,7 @@ def mislabel(
                     asked_for = {"at": noisy.n_pool, "random_state": seed, **settings}
                     table = apiece.advise(laws, dataset=noisy, **asked_for)
                     rows.append(where | {"method": "relabel"} | _suggested(table, part, is_wrong))
-                hears.advance(1)
+                tracker.advance(1)
     import pandas as pd
 
     measures = {

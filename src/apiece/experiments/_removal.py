@@ -15,7 +15,7 @@ import numpy as np
 
 import apiece
 from apiece._base.check import one_of
-from apiece._base.progress import reporter
+from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray
 from apiece.data import Dataset
@@ -113,8 +113,8 @@ def removal(
     sign = 1.0 if remove == "lowest" else -1.0
     trial = Trial.of(dataset, **settings, seed=seed)
     rows: list[dict[str, Any]] = []
-    with reporter(progress) as hears:
-        hears.start(repeats, 0)
+    with tracking(progress, title="testing", unit="trials") as tracker:
+        tracker.start(repeats, 0)
         for repeat in range(repeats):
             part = part_of(trial, n, repeat)
             run = apiece.collect(
@@ -138,7 +138,7 @@ def removal(
                         {"repeat": repeat, "share": float(share), "method": name}
                         | dict(zip(part.measures, gained.tolist(), strict=True))
                     )
-            hears.advance(1)
+            tracker.advance(1)
     import pandas as pd
 
     told = {"remove": remove, "n": n, "samples": samples, "seed": seed, "method": method}

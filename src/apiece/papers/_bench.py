@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 import apiece
-from apiece._base.progress import Silent, reporter
+from apiece._base.progress import tracking
 from apiece._base.rng import stream
 from apiece._base.typing import IntArray
 from apiece.collection import Design, make_plan
@@ -277,9 +277,9 @@ class Bench:
 
     def say(self, words: Callable[[], str]) -> None:
         """Tell something on standard error, if anyone listens; else it is not even found out."""
-        with reporter(self.progress) as hears:
-            if not isinstance(hears, Silent):
-                hears.say(words())
+        with tracking(self.progress, title="reproducing", unit="runs") as tracker:
+            if tracker.is_followed:
+                tracker.say(words())
 
     def contributions(self, setting: Setting) -> Contributions:
         """Return the contributions of a run."""

@@ -1,4 +1,4 @@
-"""Contract suites: what every engine, store and estimator promises, as tests to inherit.
+"""Contract suites: what every engine, store, pool and estimator promises, as tests to inherit.
 
 Subclass a suite in a pytest module and say how to make the thing::
 
@@ -9,6 +9,7 @@ Subclass a suite in a pytest module and say how to make the thing::
 
 from apiece.testing._engine import EngineContract
 from apiece.testing._estimator import EstimatorContract
+from apiece.testing._pool import PoolContract
 from apiece.testing._store import StoreContract
 
-__all__ = ["EngineContract", "EstimatorContract", "StoreContract"]
+__all__ = ["EngineContract", "EstimatorContract", "PoolContract", "StoreContract"]

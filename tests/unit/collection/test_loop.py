@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import apiece
-from apiece._base.progress import Silent
+from apiece._base.progress import Tracker
 from apiece.collection import Design, make_plan, run_plan
 from apiece.engines import choose_engine
 from apiece.errors import EngineError, PlanError, StoreError
@@ -47,20 +47,6 @@ class Moody(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         return self.model_.predict_proba(X)
-
-
-class Listener(Silent):
-    def __init__(self):
-        self.said, self.total, self.done = [], 0, 0
-
-    def start(self, total, done):
-        self.total, self.done = total, done
-
-    def advance(self, count):
-        self.done += count
-
-    def say(self, text):
-        self.said.append(text)
 
 
 def forest(n_trees=3):
@@ -177,10 +163,10 @@ def test_a_harmed_shard_is_named_and_computed_anew(blobs, tmp_path, harm):
         with pytest.raises(StoreError, match=victim.name):
             apiece.open(tmp_path / "run").contributions()
     engine, plan, store = parts(blobs, tmp_path / "run")
-    listener = Listener()
-    run_plan(engine, plan, store, reporter=listener)
+    events = []
+    run_plan(engine, plan, store, tracker=Tracker([events.append]))
     if harm != "delete":
-        assert any(victim.name in text for text in listener.said)
+        assert any(victim.name in event.message for event in events)
     assert victim.read_bytes() == data
     assert np.array_equal(whole.contributions().delta, before.delta)
 
@@ -207,10 +193,11 @@ def test_progress_adds_up_to_the_total(blobs, tmp_path):
     shards = sorted((tmp_path / "run" / "shards").iterdir())
     for file in shards[::2]:
         file.unlink()
-    listener = Listener()
+    events = []
     engine, plan, store = parts(blobs, tmp_path / "run")
-    run_plan(engine, plan, store, reporter=listener)
-    assert listener.done == listener.total == plan.n_contributions
+    run_plan(engine, plan, store, tracker=Tracker([events.append]))
+    assert events[-1].done == events[-1].total == plan.n_contributions
+    assert 0 < events[0].done < events[0].total
 
 
 def test_failed_tasks_are_named_and_the_rest_is_kept_and_mended_later(blobs, tmp_path):

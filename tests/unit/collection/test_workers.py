@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import apiece
-from apiece.collection import Design, make_plan
-from apiece.collection._pools import WorkersLost
+from apiece.collection import Design, WorkersLost, make_plan
 from apiece.engines import choose_engine
 from apiece.store import Layout
 
@@ -14,8 +13,8 @@ from apiece.store import Layout
 def test_workers_read_the_arrays_of_a_job_from_one_file():
     from pathlib import Path
 
-    from apiece.collection._shared import opened, shared
     from apiece.collection._work import Job
+    from apiece.collection.pools._shared import opened, shared
 
     dataset = apiece.Dataset.from_arrays(
         np.random.default_rng(0).normal(size=(600, 64)),
@@ -26,10 +25,10 @@ def test_workers_read_the_arrays_of_a_job_from_one_file():
     engine, _ = choose_engine(dataset, model="logistic")
     design = Design.of((20, 40), samples=3)
     plan = make_plan(design, n_pool=600, points=np.arange(600), seed=0, strata=dataset.y)
-    job = Job(engine, plan, None, None)
-    with shared(job) as told:
-        found = opened(told)
-        assert len(told.rest) < 150_000 < Path(told.file).stat().st_size
+    job = Job(engine, plan, None)
+    with shared(job) as payload:
+        found = opened(payload)
+        assert len(payload.rest) < 150_000 < Path(payload.file).stat().st_size
         assert found.token == job.token
         features = found.engine.dataset.X
         assert_array_equal(features, dataset.X)
@@ -37,7 +36,7 @@ def test_workers_read_the_arrays_of_a_job_from_one_file():
         assert not features.flags.writeable
         task = plan[0]
         assert_array_equal(found.engine.run(found.plan[0]).delta, engine.run(task).delta)
-    assert not Path(told.file).parent.exists()
+    assert not Path(payload.file).parent.exists()
 
 
 @pytest.mark.slow
@@ -51,7 +50,7 @@ def test_no_worker_outlives_a_killed_collector_with_work_or_without():
 
     code = """
 import os, signal, time
-from apiece.collection._pools import _workers
+from apiece.collection.pools.local import _workers
 if __name__ == "__main__":
     executor = _workers(3)
     executor.submit(time.sleep, 0).result()
@@ -75,7 +74,7 @@ if __name__ == "__main__":
 def test_loky_takes_no_shared_page_for_a_leak():
     """It would replace a worker whose map has grown by 300 MB, and warn of it."""
     from apiece.collection import dismiss_workers
-    from apiece.collection._pools import _workers
+    from apiece.collection.pools.local import _workers
 
     assert _workers(2).submit(_leaks_are_looked_for).result() is False
     dismiss_workers()
@@ -91,8 +90,8 @@ def test_workers_that_die_at_once_are_replaced(blobs):
     """Everything under way is lost with them, and the next units find others."""
     import os
 
-    from apiece.collection._pools import _processes, _workers
     from apiece.collection._work import Job
+    from apiece.collection.pools.local import _processes, _workers
 
     class Once:
         """The numbers of units; workers are killed when the third is asked for."""
@@ -108,7 +107,7 @@ def test_workers_that_die_at_once_are_replaced(blobs):
     n = blobs.n_pool
     design = Design.of((6, 20), samples=4)
     plan = make_plan(design, n_pool=n, points=np.arange(n), seed=3, strata=blobs.y)
-    job = Job(engine, plan, Layout.of(plan, n), None)
+    job = Job(engine, plan, Layout.of(plan, n), n_units=4)
     with pytest.raises(WorkersLost):
         list(_processes(2, job, iter(Once())))
     done = list(_processes(2, job, iter([0])))

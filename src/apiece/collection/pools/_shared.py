@@ -63,12 +63,14 @@ def shared(job: Job) -> Iterator[Shared]:
 
 
 @lru_cache(maxsize=1)
-def opened(told: Shared) -> Job:
+def opened(payload: Shared) -> Job:
     """Return the job in a worker; its arrays are those of the file, and cannot be written."""
-    with open(told.file, "rb") as file:
+    with open(payload.file, "rb") as file:
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    job: Job = pickle.loads(told.rest, buffers=[whole[start:end] for start, end in told.places])
-    _folders.append(Path(told.file).parent)
+    job: Job = pickle.loads(
+        payload.rest, buffers=[whole[start:end] for start, end in payload.places]
+    )
+    _folders.append(Path(payload.file).parent)
     return job
 
 

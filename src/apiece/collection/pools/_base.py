@@ -1,0 +1,49 @@
+"""What every pool promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from apiece.collection._work import Done, Job
+
+AHEAD: Final = 2  # units given out for each worker: one under way, one waiting
+
+
+class WorkersLost(Exception):
+    """Workers died, and with them the units that were under way."""
+
+
+class Pool(ABC):
+    """Computes units of work, in this process or in others.
+
+    A pool sends the job to its workers once, and then only the indices of units. A worker calls
+    `apiece.collection.work(job, index)`, which computes the unit, stores its shard if the worker
+    can reach the store, and returns what the collector must know.
+    """
+
+    @abstractmethod
+    def run(self, job: Job, units: Iterator[int]) -> Generator[Done]:
+        """Compute units, and yield each as it is done, in any order.
+
+        Parameters
+        ----------
+        job
+            What a worker needs to know; it can be pickled (by cloudpickle, if the model was defined
+            in a notebook).
+        units
+            Indices of units. Take the next one only when a worker is about to be free: memory must
+            not grow with the run, and another collector may complete a unit in the meantime.
+
+        Yields
+        ------
+        Done
+            What ``work`` returned. For a unit that failed for a reason of its own, such as an
+            exception on a worker, yield ``job.give_up(index, reason)``.
+
+        Raises
+        ------
+        WorkersLost
+            If workers died. Units that were taken and not yielded are then tried again.
+        """

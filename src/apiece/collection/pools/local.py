@@ -1,0 +1,139 @@
+"""Units of work on this machine: in this process, in processes next to it, or as joblib is set."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from apiece.collection._work import Done, Job, work
+from apiece.collection.pools._base import AHEAD, Pool, WorkersLost
+from apiece.collection.pools._shared import Shared, opened, shared, sweep
+
+_IDLE = 300  # seconds after which a process without work ends
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class LocalPool(Pool):
+    """The current process, others next to it, or what ``joblib.parallel_config`` says.
+
+    Parameters
+    ----------
+    n_jobs
+        Worker processes, -1 for one per core, None for what joblib is configured for: by default
+        this process alone.
+    """
+
+    n_jobs: int | None = None
+
+    def run(self, job: Job, units: Iterator[int]) -> Generator[Done]:
+        """Compute units, and yield each as it is done."""
+        from joblib import effective_n_jobs
+        from joblib.parallel import get_active_backend
+
+        n, (active, _) = effective_n_jobs(self.n_jobs), get_active_backend()
+        if n == 1 or job.n_units <= 1:
+            return _here(job, units)
+        if type(active).__name__ == "LokyBackend":
+            return _processes(n, job, units)
+        can_stream = bool(getattr(active, "supports_return_generator", False))
+        return _as_configured(self.n_jobs, can_stream, job, units)
+
+
+def _here(job: Job, units: Iterator[int]) -> Generator[Done]:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        for index in units:
+            yield job.run(index)
+
+
+def _processes(n: int, job: Job, units: Iterator[int]) -> Generator[Done]:
+    with shared(job) as payload:
+        executor, under_way, is_over = _workers(n), set[Future[Done]](), False
+        try:
+            while True:
+                for index in islice(units, AHEAD * n - len(under_way)):
+                    under_way.add(executor.submit(_work_for_parent, payload, index))
+                is_over = not under_way
+                if is_over:
+                    return  # workers stay for the next run
+                finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        except BrokenProcessPool as error:
+            raise WorkersLost(
+                "a worker process died, often because memory ran out (fewer jobs take less: "
+                "n_jobs=, --jobs)"
+            ) from error
+        finally:
+            if not is_over:  # interrupted, or broken
+                dismiss_workers()
+
+
+_executors: dict[int, Any] = {}  # the one that is in use, by its number of workers
+
+
+def _workers(n: int) -> Any:
+    """Return ``n`` worker processes, those of the last call if they are as many."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    if n not in _executors:
+        dismiss_workers()
+        _executors[n] = ProcessPoolExecutor(
+            n, timeout=_IDLE, initializer=_settle_in_worker, env=dict.fromkeys(_THREADS, "1")
+        )
+    return _executors[n]
+
+
+def dismiss_workers() -> None:
+    """End the worker processes, whatever they are doing; the next call starts others."""
+    for n in list(_executors):
+        _executors.pop(n).shutdown(kill_workers=True)
+
+
+def _as_configured(
+    n_jobs: int | None, can_stream: bool, job: Job, units: Iterator[int]
+) -> Generator[Done]:
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    step = AHEAD * effective_n_jobs(n_jobs)
+    if can_stream:
+        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=step)(
+            delayed(work)(job, index) for index in units
+        )
+        with closing(results):
+            yield from results
+        return
+    while batch := list(islice(units, step)):
+        yield from Parallel(n_jobs=n_jobs)(delayed(work)(job, index) for index in batch)
+
+
+def _work_for_parent(payload: Shared, index: int) -> Done:
+    return work(opened(payload), index)
+
+
+def _settle_in_worker() -> None:
+    """Leave Ctrl-C to the collecting process, and end when it has ended."""
+    from joblib.externals.loky import process_executor
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process_executor._USE_PSUTIL = False  # it takes pages of the file that all map for a leak
+    collector = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == collector:
+            time.sleep(1.0)
+        sweep()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
