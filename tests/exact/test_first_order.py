@@ -77,7 +77,7 @@ def test_regressions_get_the_derivative_of_the_loss_by_the_weight_of_a_point(mod
 
 def test_far_offsets_of_the_features_change_nothing():
     data = make_line(n=60, n_val=30)
-    moved = replace(data, points_X=data.points_X + 1e5, X_val=data.X_val + 1e5)
+    moved = replace(data, rows=data.points_X + 1e5, rows_val=data.X_val + 1e5)
     task = Task(0, np.arange(40), np.arange(40, 60), 0)
     near, far = (
         choose_engine(d, model="linear", engine="first-order")[0].run(task).delta

@@ -33,7 +33,7 @@ def datasets(draw):
 
 @given(dataset=datasets(), data=st.data())
 def test_any_single_change_changes_the_fingerprint(dataset, data):
-    field = data.draw(st.sampled_from(["points_X", "points_y", "X_val", "y_val", "ids"]))
+    field = data.draw(st.sampled_from(["rows", "points_y", "rows_val", "y_val", "ids"]))
     changed = getattr(dataset, field).copy()
     where = tuple(data.draw(st.integers(0, size - 1)) for size in changed.shape)
     changed[where] = "other" if changed.dtype.kind == "U" else changed[where] + 1
@@ -46,7 +46,7 @@ def test_any_other_order_changes_the_fingerprint(dataset, data):
     assume(order != sorted(order))
     shuffled = replace(
         dataset,
-        points_X=dataset.points_X[order],
+        rows=dataset.points_X[order],
         points_y=dataset.points_y[order],
         ids=dataset.ids[order],
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apiece.data._dataset import Dataset
-from apiece.data._demo import load_demo
+from apiece.data._demo import load_demo, read_again
 from apiece.data._groups import Groups, groups_of
 from apiece.data._options import FilePath
-from apiece.data._source import read_again
+from apiece.data._rows import take_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,7 @@ __all__ = [
     "load_demo",
     "read_again",
     "read_table",
+    "take_rows",
 ]
 
 

@@ -1,111 +1,110 @@
-"""From arrays in memory, or in an npz file, to a dataset."""
+"""Arrays in memory, or in an npz file, read and checked."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like, is_numeric_dtype
 
 from apiece._base.check import unknown_name
-from apiece._base.rng import RandomState, seed_from
-from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.data._dataset import Dataset
+from apiece._base.typing import AnyArray, FloatArray
+from apiece.data._cells import check_numbers
 from apiece.data._groups import as_groups
-from apiece.data._ids import as_ids, as_series
-from apiece.data._numeric import NumericEncoder, check_numbers
+from apiece.data._ids import as_ids, as_series, index_ids
 from apiece.data._options import FilePath, Kind
+from apiece.data._parts import Part
 from apiece.data._readers import read_npz
-from apiece.data._split import carve
-from apiece.data._target import encode_target, read_target
+from apiece.data._rows import Rows, as_dense, float_type, is_frame, is_sparse
+from apiece.data._target import Target, read_target
 from apiece.errors import DataError
 
-_MOST_DENSE: Final = 100_000_000  # entries up to which a sparse matrix is made dense
+Steps: TypeAlias = dict[Literal["standardize", "impute"], bool]
 LEAST_ROWS: Final = 3  # one to train on, one to value, one to judge
 
 
-def dataset_from_arrays(
+def read_arrays(
     X: object,
     y: object,
-    *,
-    X_val: object,
-    y_val: object,
     ids: object,
-    candidates: tuple[object, object] | FilePath | None,
-    candidate_ids: object,
     groups: object,
-    validation: float | None,
+    weight: object,
+    *,
     kind: Kind | None,
-    standardize: bool,
-    impute: bool,
-    feature_names: Sequence[str] | None,
-    random_state: RandomState,
-) -> Dataset:
-    """Make the dataset of `Dataset.from_arrays`."""
-    matrix = as_matrix(X, "X")
-    n_rows = len(matrix)
+    steps: Steps | None,
+) -> tuple[Part, Target]:
+    """Read the rows of `Dataset.from_arrays`.
+
+    Parameters
+    ----------
+    X, y, ids, groups, weight, kind
+        As in `Dataset.from_arrays`.
+    steps
+        Whether to standardise and to impute; None if a transformer or model of the user gets the
+        rows, which are then neither checked nor turned into a matrix.
+    """
+    rows = as_rows(X, "X", where="the rows of X", steps=steps)
+    n_rows = rows.shape[0]
     labels = as_column(y, n_rows, "y")
     check_rows(n_rows)
-    names = _feature_names(X, feature_names, matrix.shape[1])
-    target_name = "target" if labels.name is None else str(labels.name)
-    target = read_target(labels, kind=kind, name=target_name)
-    check_numbers(matrix, names, where="the rows of X", impute=impute, is_table=False)
-    row_ids = np.arange(n_rows, dtype=np.int64) if ids is None else as_ids(ids, n_rows, what="ids")
-    group = None if groups is None else as_groups(groups, n_rows, what="groups")
-    how: dict[str, Any] = {"from": "arrays", "standardize": standardize, "impute": impute}
-
-    if X_val is None and y_val is None:
-        seed = seed_from(random_state)
-        codes = target.values if target.kind == "classification" else None
-        pool, held_out = carve(n_rows, validation, seed=seed, codes=codes, classes=target.classes)
-        X_pool, y_pool, pool_ids = own_copy(matrix, pool), target.values[pool], row_ids[pool]
-        X_held, y_held, held_ids = (
-            own_copy(matrix, held_out),
-            target.values[held_out],
-            row_ids[held_out],
-        )
-        group = None if group is None else group[pool]
-        how["validation"] = {"carved": len(held_out), "seed": seed}
+    name = "target" if labels.name is None else str(labels.name)
+    target = read_target(labels, kind=kind, name=name)
+    if ids is None:
+        row_ids = index_ids(getattr(X, "index", None), n_rows)
     else:
-        _check_given(X_val, y_val, validation)
-        given = as_matrix(X_val, "X_val", n_features=matrix.shape[1])
-        held_labels = as_column(y_val, len(given), "y_val")
-        check_numbers(given, names, where="the rows of X_val", impute=impute, is_table=False)
-        X_pool, y_pool, pool_ids = own_copy(matrix), target.values, row_ids
-        X_held, held_ids = own_copy(given), None
-        y_held = encode_target(
-            held_labels,
-            kind=target.kind,
-            classes=target.classes,
-            name=target_name,
-            where="the validation rows",
-        )
-        how["validation"] = {"given": len(given)}
+        row_ids = as_ids(ids, n_rows, what="ids")
+    group = None if groups is None else as_groups(groups, n_rows, what="groups")
+    weights = None if weight is None else as_weights(weight, n_rows)
+    return Part(rows, target.values, row_ids, group, weights), target
 
-    encoder = NumericEncoder.fit(X_pool, names, standardize=standardize, impute=impute)
-    dataset = Dataset(
-        points_X=encoder.encode(X_pool),
-        points_y=y_pool,
-        n_pool=len(X_pool),
-        X_val=encoder.encode(X_held),
-        y_val=y_held,
-        ids=pool_ids,
-        kind=target.kind,
-        classes=target.classes,
-        feature_names=names,
-        target_name=target_name,
-        preprocessing=how,
-        ids_val=held_ids,
-        encoder=encoder,
-        groups=group,
-        group_column=getattr(groups, "name", None),
-    )
-    if candidates is None:
-        return dataset
-    return dataset.with_candidates(candidates, ids=candidate_ids)
+
+def scoring_arrays(
+    X_val: object,
+    y_val: object,
+    validation: object,
+    target: Target,
+    *,
+    n_features: int,
+    steps: Steps | None,
+) -> Part:
+    """Read the validation rows of `Dataset.from_arrays`, like those of the pool."""
+    _check_given(X_val, y_val, validation)
+    rows = as_rows(X_val, "X_val", where="the rows of X_val", steps=steps, n_features=n_features)
+    labels = as_column(y_val, rows.shape[0], "y_val")
+    return Part(rows, target.encode(labels, "the validation rows"))
+
+
+def as_rows(
+    X: Any, what: str, *, where: str, steps: Steps | None, n_features: int | None = None
+) -> Rows:
+    """Return features as an array or a sparse matrix of checked numbers, or a frame as it is.
+
+    Parameters
+    ----------
+    X
+        Features, shape ``(n_rows, n_features)``.
+    what, where
+        What to call them and their rows in messages.
+    steps
+        As in `read_arrays`. Only rows that are neither standardised nor imputed stay sparse.
+    n_features
+        How many columns there must be, if known.
+    """
+    if steps is None and is_frame(X):
+        return X
+    rows = as_matrix(X, what, n_features=n_features)
+    if steps is None:
+        return rows
+    if is_sparse(rows):
+        if not any(steps.values()) and np.isfinite(rows.data).all():
+            return rows
+        rows = as_dense(rows)
+    names = array_names(X, None, rows.shape[1])
+    check_numbers(rows, names, where=where, impute=steps["impute"], is_table=False)
+    return rows.astype(float_type(rows.dtype), copy=False)
 
 
 def arrays_from_npz(path: FilePath, validation: object, groups: str | None) -> dict[str, Any]:
@@ -113,23 +112,25 @@ def arrays_from_npz(path: FilePath, validation: object, groups: str | None) -> d
     arrays = read_npz(path)
     if groups is not None and groups not in arrays:
         raise unknown_name("array of groups", groups, arrays, DataError)
-    found: dict[str, Any] = {
-        key: arrays[key] for key in ("X", "y", "X_val", "y_val", "ids") if key in arrays
+    chosen: dict[str, Any] = {
+        key: arrays[key]
+        for key in ("X", "y", "X_val", "y_val", "ids", "sample_weight")
+        if key in arrays
     }
     if groups is not None:
-        found["groups"] = pd.Series(arrays[groups], name=groups)
+        chosen["groups"] = pd.Series(arrays[groups], name=groups)
     if "feature_names" in arrays:
-        found["feature_names"] = arrays["feature_names"].tolist()
+        chosen["feature_names"] = arrays["feature_names"].tolist()
     if validation is None or isinstance(validation, numbers.Real):
-        found["validation"] = validation
+        chosen["validation"] = validation
     else:
         held_out = read_npz(validation)  # type: ignore[arg-type]
-        found["X_val"] = held_out["X"]
-        found["y_val"] = named_labels(held_out["y"], held_out.get("class_names"))
+        chosen["X_val"] = held_out["X"]
+        chosen["y_val"] = named_labels(held_out["y"], held_out.get("class_names"))
     for key in ("y", "y_val"):
-        if key in found:
-            found[key] = named_labels(found[key], arrays.get("class_names"))
-    return found
+        if key in chosen:
+            chosen[key] = named_labels(chosen[key], arrays.get("class_names"))
+    return chosen
 
 
 def named_labels(y: AnyArray, class_names: AnyArray | None) -> AnyArray:
@@ -139,8 +140,8 @@ def named_labels(y: AnyArray, class_names: AnyArray | None) -> AnyArray:
     return class_names[y] if y.min() >= 0 and y.max() < len(class_names) else y
 
 
-def as_matrix(X: object, what: str, *, n_features: int | None = None) -> AnyArray:
-    """Return features as a two-dimensional array of numbers in the dtype that they came in.
+def as_matrix(X: Any, what: str, *, n_features: int | None = None) -> Rows:
+    """Return features as a matrix of numbers, sparse or not, in the dtype that they came in.
 
     Parameters
     ----------
@@ -151,10 +152,8 @@ def as_matrix(X: object, what: str, *, n_features: int | None = None) -> AnyArra
     n_features
         How many columns it must have, if known.
     """
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        X = _dense(X, what)
     try:
-        matrix = _as_numbers(X)
+        matrix: Any = X.tocsr() if is_sparse(X) else _as_numbers(X)
     except (TypeError, ValueError) as error:
         said = str(error).splitlines()[0].rstrip(".")
         raise DataError(
@@ -204,11 +203,19 @@ def as_column(y: object, n_rows: int, what: str) -> pd.Series:
     return y.reset_index(drop=True)
 
 
-def own_copy(matrix: AnyArray, rows: IntArray | None = None) -> FloatArray:
-    """Return a copy of some rows in float64, row by row in memory."""
-    if rows is None:
-        return np.array(matrix, dtype=np.float64, order="C")
-    return np.ascontiguousarray(matrix[rows], dtype=np.float64)
+def as_weights(weight: Any, n_rows: int) -> FloatArray:
+    """Return weights of rows as float64, shape ``(n_rows,)``."""
+    try:
+        weights = np.array(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.full(1, np.nan)
+    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(
+            f"sample_weight has shape {np.shape(weight)} for {n_rows:,} rows, or holds weights "
+            "that are negative, missing or no numbers: expected a weight of at least 0 for each "
+            "row. Fix them, or leave sample_weight out."
+        )
+    return weights
 
 
 def check_rows(n_rows: int) -> None:
@@ -234,18 +241,6 @@ def _check_given(X_val: object, y_val: object, validation: object) -> None:
         )
 
 
-def _dense(X: Any, what: str) -> AnyArray:
-    """Return a sparse matrix as an array, unless it would fill the memory."""
-    n_entries = int(np.prod(X.shape))
-    if n_entries > _MOST_DENSE:
-        raise DataError(
-            f"{what} is a sparse matrix of {n_entries:,} entries: expected at most "
-            f"{_MOST_DENSE:,}, since models are trained on dense features. Reduce it first, for "
-            "example with sklearn.decomposition.TruncatedSVD."
-        )
-    return np.asarray(X.toarray())
-
-
 def _as_numbers(X: Any) -> AnyArray:
     """Return an array of numbers, with nan where a frame or a mask says missing."""
     if isinstance(X, np.ma.MaskedArray):
@@ -258,8 +253,9 @@ def _as_numbers(X: Any) -> AnyArray:
     return matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix
 
 
-def _feature_names(X: object, given: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    if given is None and isinstance(X, pd.DataFrame):
+def array_names(X: Any, given: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+    """Return a name for each feature: those given, those of a frame, or ``x0``, ``x1``, ..."""
+    if given is None and is_frame(X):
         given = X.columns.tolist()
     if given is None:
         return tuple(f"x{j}" for j in range(n_features))

@@ -1,24 +1,25 @@
-"""Candidates: points that might be bought or labelled, encoded as the pool was."""
+"""Candidates: points that might be bought or labelled, made into features as the pool was."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from apiece._base.typing import AnyArray, FloatArray
-from apiece.data._arrays import as_column, as_matrix, named_labels, own_copy
-from apiece.data._cells import read_cells
-from apiece.data._frames import FrameEncoder
+from apiece._base.typing import AnyArray
+from apiece.data._arrays import as_column, as_rows, named_labels
 from apiece.data._groups import as_groups
-from apiece.data._ids import as_ids, check_unique, continued_ids
-from apiece.data._numeric import NumericEncoder, check_numbers
+from apiece.data._ids import as_ids, check_unique, continued_ids, is_row_numbers
+from apiece.data._parts import Part
+from apiece.data._preprocess import as_features, transform
 from apiece.data._readers import format_of, read_npz
-from apiece.data._tables import as_table, ids_in, target_in
-from apiece.data._target import encode_target
-from apiece.errors import DataError
+from apiece.data._rows import is_frame
+from apiece.data._tables import as_table, features_in, ids_in, target_in, weights_in
+from apiece.data._target import Target
+from apiece.errors import ApieceWarning, DataError
 
 if TYPE_CHECKING:
     from apiece.data._dataset import Dataset
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 _WHERE = "the candidates"
 
 
-def read_candidates(
-    dataset: Dataset, candidates: object, ids: object, groups: object
-) -> tuple[FloatArray, AnyArray, AnyArray, AnyArray | None]:
-    """Return features, encoded targets and ids of candidates, and the groups of all points.
+def read_candidates(dataset: Dataset, candidates: Any, ids: object, groups: object) -> Part:
+    """Return the features, encoded targets, ids and weights of candidates.
 
     Parameters
     ----------
@@ -40,76 +39,104 @@ def read_candidates(
 
     Returns
     -------
-    tuple of FloatArray and AnyArray
-        Shapes ``(n_new, n_features)``, ``(n_new,)``, ``(n_new,)`` and, unless there are no groups,
-        ``(n_points + n_new,)``.
+    Part
+        The candidates alone, but ``groups`` of all points, old and new; None without any.
     """
     if isinstance(candidates, str | os.PathLike) and format_of(candidates) == "npz":
         arrays = read_npz(candidates)
         candidates = (arrays["X"], named_labels(arrays["y"], arrays.get("class_names")))
         ids = arrays.get("ids") if ids is None else ids
         groups = arrays.get(dataset.group_column or "") if groups is None else groups
+    target = Target(dataset.kind, dataset.points_y, dataset.classes, dataset.target_name)
     if isinstance(candidates, tuple) and len(candidates) == 2:
-        X, y = _from_arrays(dataset, *candidates)
-        given = ids
-    elif isinstance(candidates, pd.DataFrame | str | os.PathLike):
-        table = _table(dataset, candidates, ids)
-        X, y, given = _from_table(dataset, table, ids)
-        if groups is None and dataset.group_column in table.columns:
-            groups = table[dataset.group_column]
+        new = _from_arrays(dataset, *candidates, target)
     else:
+        new, ids, groups = _from_table(dataset, candidates, target, ids, groups)
+    n_new = len(new.y)
+    return new._replace(
+        ids=_joined_ids(dataset, ids, n_new), groups=_joined_groups(dataset, groups, n_new)
+    )
+
+
+def _from_arrays(dataset: Dataset, X: object, y: object, target: Target) -> Part:
+    """Read ``(X, y)``; of a dataset made from a table, ``X`` holds finished features."""
+    is_finished = dataset.columns is not None
+    how = dataset.preprocessing
+    steps: Any = {
+        "standardize": not is_finished and bool(how.get("standardize")),
+        "impute": not is_finished and bool(how.get("impute")),
+    }
+    is_auto = "preprocess" not in how or is_finished
+    rows = as_rows(
+        X,
+        "candidates' X",
+        where=_WHERE,
+        steps=steps if is_auto else None,
+        n_features=dataset.n_features if is_auto else None,
+    )
+    labels = as_column(y, rows.shape[0], "candidates' y")
+    features = as_features(rows) if is_finished else transform(dataset.transformer, rows, _WHERE)
+    if is_frame(features) != is_frame(dataset.rows):
+        raise DataError(
+            f"candidates' X came as a {type(X).__name__}, the dataset keeps a "
+            f"{type(dataset.rows).__name__}: expected rows of the same type. Pass those."
+        )
+    return Part(features, target.encode(labels, _WHERE), weight=np.ones(len(labels)))
+
+
+def _from_table(
+    dataset: Dataset, candidates: Any, target: Target, ids: object, groups: object
+) -> tuple[Part, object, object]:
+    """Return rows of a table, and the ids and groups that were given or that the table holds."""
+    columns = dataset.columns
+    if isinstance(candidates, np.ndarray | list | tuple):
         raise DataError(
             f"candidates came as a {type(candidates).__name__}: expected a pair (X, y) of arrays, "
-            "a DataFrame with the columns of the pool's table, or the path of such a file. Pass "
-            "one of those (--candidates rows.csv)."
+            "a frame with the columns of the pool's table, or the path of such a file. Pass one of "
+            "those (--candidates rows.csv)."
         )
-    return X, y, _joined_ids(dataset, given, len(X)), _joined_groups(dataset, groups, len(X))
-
-
-def _from_arrays(dataset: Dataset, X: object, y: object) -> tuple[FloatArray, AnyArray]:
-    matrix = as_matrix(X, "candidates' X", n_features=dataset.n_features)
-    labels = as_column(y, len(matrix), "candidates' y")
-    encoder = dataset.encoder if isinstance(dataset.encoder, NumericEncoder) else NumericEncoder()
-    names = dataset.feature_names
-    impute = encoder.fill is not None
-    check_numbers(matrix, names, where=_WHERE, impute=impute, is_table=False)
-    y_new = encode_target(
-        labels, kind=dataset.kind, classes=dataset.classes, name=dataset.target_name, where=_WHERE
-    )
-    return encoder.encode(own_copy(matrix)), y_new
-
-
-def _table(
-    dataset: Dataset, candidates: pd.DataFrame | str | os.PathLike[str], ids: object
-) -> pd.DataFrame:
-    encoder = dataset.encoder
-    if not isinstance(encoder, FrameEncoder):
+    if columns is None:
         raise DataError(
             "candidates came as a table, but the dataset was made from arrays: expected arrays in "
             "the same space. Pass candidates=(X, y), or an npz file with X and y."
         )
-    column = ids if isinstance(ids, str) else encoder.id_column
-    return as_table(candidates, _WHERE, id_column=column)
-
-
-def _from_table(
-    dataset: Dataset, table: pd.DataFrame, ids: object
-) -> tuple[FloatArray, AnyArray, object]:
-    encoder = dataset.encoder
-    assert isinstance(encoder, FrameEncoder)
-    column = ids if isinstance(ids, str) else encoder.id_column
-    cells = read_cells(table, encoder.roles, impute=encoder.impute, where=_WHERE)
-    y_new = target_in(
-        table, dataset.target_name, kind=dataset.kind, classes=dataset.classes, where=_WHERE
-    )
+    id_column = ids if isinstance(ids, str) else columns.ids
+    named = as_table(candidates, _WHERE, id_column=id_column)
+    table = named.reset_index(drop=True)
     if isinstance(ids, str) and ids not in table.columns:
         raise DataError(
             f"the candidates lack the ids column {ids!r}: expected one of their columns. Name the "
             "column that holds their ids, or leave ids out."
         )
-    if column is not None and (ids is None or isinstance(ids, str)) and column in table.columns:
-        return encoder.encode(cells), y_new, ids_in(table, column)
-    return encoder.encode(cells), y_new, ids
+    rows = transform(dataset.transformer, features_in(table, columns, _WHERE), _WHERE)
+    y = target_in(table, target, _WHERE)
+    if ids is None or isinstance(ids, str):
+        has_column = id_column is not None and id_column in table.columns
+        ids = ids_in(table, str(id_column)) if has_column else _ids_of_index(dataset, named.index)
+    if groups is None and columns.groups in table.columns:
+        groups = table[columns.groups]
+    return Part(rows, y, weight=weights_in(table, columns)), ids, groups
+
+
+def _ids_of_index(dataset: Dataset, index: pd.Index) -> AnyArray | None:
+    """Return the ids that an index stands for; None if it counts rows or names other points."""
+    if is_row_numbers(index) or index.nlevels > 1 or dataset.columns is None:
+        return None
+    ids = as_ids(index.to_series(), len(index), what="the index of the candidates")
+    taken = [dataset.ids] if dataset.ids_val is None else [dataset.ids, dataset.ids_val]
+    is_taken = any(
+        np.isin(ids, known).any() for known in taken if known.dtype.kind == ids.dtype.kind
+    )
+    if not is_taken and ids.dtype.kind == dataset.ids.dtype.kind:
+        return ids
+    if is_taken:
+        warnings.warn(
+            "the index of the candidates holds ids of other points, so it cannot name them: they "
+            "get new ids. Pass ids=, or change the index.",
+            ApieceWarning,
+            stacklevel=5,
+        )
+    return None
 
 
 def _joined_groups(dataset: Dataset, given: object, n_new: int) -> AnyArray | None:

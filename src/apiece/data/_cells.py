@@ -1,55 +1,25 @@
-"""The cells of a table that become features, read and checked once.
+"""The cells of a table that become features, checked and in plain types.
 
-Numbers become one array, categories become words, texts stay texts. Nothing is learned here: that
-is the encoder's part, from the pool's rows alone.
+Numbers become floats, categories become strings, texts stay texts, and each embedding is spread
+over columns of numbers. Nothing is learned here: that is the transformer's part, from the pool's
+rows alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from apiece._base.check import some
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._columns import Roles
-from apiece.data._numeric import check_numbers, missing_error
 from apiece.errors import DataError
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Cells of some rows, by what they are.
-
-    Parameters
-    ----------
-    numbers
-        Numeric, then boolean columns, nan where missing, shape ``(n_rows, n_numbers)``.
-    words
-        Categorical columns as strings, None where missing, each of shape ``(n_rows,)``.
-    texts
-        Text columns, empty where missing, each of shape ``(n_rows,)``.
-    """
-
-    numbers: FloatArray
-    words: dict[str, AnyArray]
-    texts: dict[str, AnyArray]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def take(self, rows: IntArray) -> Cells:
-        """Return a copy of some rows."""
-        return Cells(
-            self.numbers[rows],
-            {name: column[rows] for name, column in self.words.items()},
-            {name: column[rows] for name, column in self.texts.items()},
-        )
-
-
-def read_cells(table: pd.DataFrame, roles: Roles, *, impute: bool, where: str) -> Cells:
+def read_cells(table: pd.DataFrame, roles: Roles, *, impute: bool, where: str) -> pd.DataFrame:
     """Read the columns that become features.
 
     Parameters
@@ -59,47 +29,121 @@ def read_cells(table: pd.DataFrame, roles: Roles, *, impute: bool, where: str) -
     roles
         The columns to read, and what they are.
     impute
-        Whether missing cells are welcome.
+        Whether missing cells are allowed.
     where
         What to call the rows in messages, such as ``"the candidates"``.
+
+    Returns
+    -------
+    DataFrame
+        Numeric and boolean columns as float64 and categories as strings, nan where missing; texts
+        as strings, empty where missing; a column ``name[j]`` for each number of an embedding.
 
     Raises
     ------
     DataError
         For absent columns, numbers that are none, infinite numbers and missing cells.
     """
-    absent = [name for name in roles.columns if name not in table.columns]
-    if absent:
-        raise DataError(
-            f"{where} lack the column {some(absent)}: expected the columns of the pool's table, "
-            f"{some(roles.columns)}. Add what is absent, or drop it from the table as well "
-            f"(drop=[{absent[0]!r}], --drop {absent[0]})."
-        )
-    names = roles.numeric + roles.boolean
-    numbers = _as_numbers(table, names, where)
-    check_numbers(numbers, names, where=where, impute=True, is_table=True)
+    check_columns(table, roles.columns, where)
     if not impute:
         counts = table[list(roles.columns)].isna().sum()
         if counts.any():
-            raise missing_error({str(k): int(v) for k, v in counts[counts > 0].items()}, where)
-    return Cells(
-        numbers,
-        {name: as_words(table[name]) for name in roles.categorical},
-        {name: _as_texts(table[name]) for name in roles.text},
+            missing = {str(name): int(n) for name, n in counts[counts > 0].items()}
+            raise _unusable(missing, where, "missing", is_table=True)
+    names = roles.numeric + roles.boolean
+    blocks = [pd.DataFrame(_as_numbers(table, names, where), columns=list(names))]
+    for name, width in roles.embedding.items():
+        columns = [f"{name}[{j}]" for j in range(width)]
+        blocks.append(pd.DataFrame(_as_vectors(table[name], width, where), columns=columns))
+    numbers = pd.concat(blocks, axis=1)
+    check_numbers(
+        numbers.to_numpy(), list(numbers.columns), where=where, impute=impute, is_table=True
     )
+    words = {name: as_words(table[name]) for name in roles.categorical}
+    words |= {name: _as_texts(table[name]) for name in roles.text}
+    return pd.concat([numbers, pd.DataFrame(words, dtype=object)], axis=1) if words else numbers
+
+
+def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raise an error that names the columns that a table lacks."""
+    absent = [name for name in columns if name not in table.columns]
+    if absent:
+        raise DataError(
+            f"{where} lack the column {some(absent)}: expected the columns of the pool's table, "
+            f"{some(columns)}. Add what is absent, or drop it from the table as well "
+            f"(drop=[{absent[0]!r}], --drop {absent[0]})."
+        )
+
+
+def check_numbers(
+    X: AnyArray, names: Sequence[str], *, where: str, impute: bool, is_table: bool
+) -> None:
+    """Raise an error that names the features with infinite or missing values.
+
+    Parameters
+    ----------
+    X
+        Numbers of any dtype, shape ``(n_rows, n_features)``, or those that a sparse matrix stores.
+    names
+        The features' names, shape ``(n_features,)``.
+    where
+        What to call the rows in messages, such as ``"the validation rows"``.
+    impute
+        Whether missing values are allowed.
+    is_table
+        Whether the rows come from a table, whose columns can be dropped.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if X.dtype.kind != "f" or np.isfinite(X.sum(dtype=np.float64)):
+            return
+    for what, test in (("infinite", np.isinf), ("missing", np.isnan)):
+        counts = test(X).sum(axis=0)
+        if counts.any() and not (impute and what == "missing"):
+            by_name = {str(names[j]): int(counts[j]) for j in np.flatnonzero(counts).tolist()}
+            raise _unusable(by_name, where, what, is_table=is_table)
+
+
+def check_scale(X: AnyArray, names: Sequence[str], *, standardize: bool, impute: bool) -> None:
+    """Raise an error for features of the pool that cannot be standardised or imputed.
+
+    Parameters
+    ----------
+    X
+        The pool's numbers, nan where missing, shape ``(n_pool, n_features)``.
+    names
+        The features' names, shape ``(n_features,)``.
+    standardize, impute
+        What is to be done to them.
+    """
+    empty = (
+        [str(names[j]) for j in np.flatnonzero(np.isnan(X).all(axis=0)).tolist()] if impute else []
+    )
+    if empty:
+        raise DataError(
+            f"{some(empty)} has no value at all in the pool: expected at least one to impute from. "
+            f"Leave it out (drop=[{empty[0]!r}] or --drop {empty[0]} for a table), or fill it in."
+        )
+    if standardize and X.size:
+        largest = np.nanmax(np.abs(X), axis=0).astype(np.float64)
+        j = int(np.argmax(largest))
+        if largest[j] > 1e150:  # whose squares would overflow
+            raise DataError(
+                f"{str(names[j])!r} reaches {largest[j]:.3g}, too large to standardise: expected "
+                "numbers whose squares are finite. Rescale it, or pass standardize=False (--raw)."
+            )
 
 
 def as_words(column: pd.Series) -> AnyArray:
-    """Return categories as strings, None where missing, shape ``(n_rows,)`` of objects.
+    """Return categories as strings, nan where missing, shape ``(n_rows,)`` of objects.
 
     Whole numbers read the same whether they are stored as integers or as floats.
 
     >>> as_words(pd.Series([1.0, None, 2.5])).tolist()
-    ['1', None, '2.5']
+    ['1', nan, '2.5']
     """
     codes, uniques = pd.factorize(column)
     words = [_word(value) for value in np.asarray(uniques, dtype=object).tolist()]
-    return np.array([*words, None], dtype=object)[codes]
+    return np.array([*words, np.nan], dtype=object)[codes]
 
 
 def _word(value: object) -> str:
@@ -109,6 +153,23 @@ def _word(value: object) -> str:
 def _as_texts(column: pd.Series) -> AnyArray:
     cells = zip(column.astype(object).tolist(), column.isna().tolist(), strict=True)
     return np.array(["" if is_missing else str(text) for text, is_missing in cells], dtype=object)
+
+
+def _as_vectors(column: pd.Series, width: int, where: str) -> FloatArray:
+    """Return embeddings as a matrix, nan where a cell is missing, shape ``(n_rows, width)``."""
+    is_missing = column.isna().to_numpy()
+    cells = column[~is_missing]
+    vectors = np.full((len(column), width), np.nan)
+    odd = [(row, cell) for row, cell in cells.items() if np.shape(cell) != (width,)]
+    if odd:
+        raise DataError(
+            f"column {column.name!r} holds {str(odd[0][1])[:40]!r} at row {odd[0][0]} of {where}: "
+            f"expected a list of {width} numbers, as in the pool. Fix that cell, or drop the "
+            f"column (drop=[{column.name!r}], --drop {column.name})."
+        )
+    if len(cells):
+        vectors[~is_missing] = np.stack([np.asarray(cell, dtype=np.float64) for cell in cells])
+    return vectors
 
 
 def _as_numbers(table: pd.DataFrame, names: tuple[str, ...], where: str) -> FloatArray:
@@ -126,8 +187,24 @@ def _as_numbers(table: pd.DataFrame, names: tuple[str, ...], where: str) -> Floa
         columns[name] = column
     if not columns:
         return np.empty((len(table), 0))
-    numbers = pd.DataFrame(columns).to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.array(numbers, order="C")
+    return pd.DataFrame(columns).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _unusable(counts: dict[str, int], where: str, what: str, *, is_table: bool) -> DataError:
+    """Build the error for missing or infinite values: ``counts`` of them by column."""
+    listed = ", ".join(f"{name!r} ({count:,})" for name, count in list(counts.items())[:5])
+    more = f" and {len(counts) - 5:,} more" if len(counts) > 5 else ""
+    column, first = "column" if is_table else "feature", next(iter(counts))
+    remedies = ["fix them"]
+    if what == "missing":
+        remedies.append("pass impute=True (--impute) to fill them from the pool")
+    if is_table:
+        remedies.append(f"drop the column (drop=[{first!r}], --drop {first})")
+    expected = "a value in every cell" if what == "missing" else "finite numbers"
+    return DataError(
+        f"{where} hold {what} values in {column} {listed}{more}: expected {expected}. "
+        f"F{', or '.join(remedies)[1:]}."
+    )
 
 
 def _not_numbers(name: str, column: pd.Series, is_bad: AnyArray, where: str) -> DataError:
@@ -135,7 +212,7 @@ def _not_numbers(name: str, column: pd.Series, is_bad: AnyArray, where: str) -> 
     return DataError(
         f"column {name!r} is numeric, but {int(is_bad.sum()):,} of {int(column.notna().sum()):,} "
         f"values in {where} are not, first {column.iloc[first]!r} at row {column.index[first]}: "
-        "expected numbers alone. Mend those cells (empty ones can be filled with impute=True, "
+        "expected numbers alone. Fix those cells (empty ones can be filled with impute=True, "
         f"--impute), drop the column (drop=[{name!r}], --drop {name}), "
         f"or take its values as categories (categorical=[{name!r}], --categorical {name})."
     )

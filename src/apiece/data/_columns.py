@@ -1,17 +1,18 @@
-"""What each column of a table is: a number, a yes or no, a category or a text.
+"""What each column of a table is: a number, a yes or no, a category, a text or an embedding.
 
 The dtype decides, or the caller (``text=``, ``categorical=``). Columns that would silently make bad
-features are refused: numbers with words among them, dates, nested values, saved row numbers, and
-strings that hardly ever repeat.
+features are refused: numbers with words among them, dates, nested values other than lists of
+numbers, saved row numbers, and strings that hardly ever repeat.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import numpy as np
 import pandas as pd
 from pandas.api import types
 
@@ -19,7 +20,7 @@ from apiece._base.check import nearest, some
 from apiece.data._options import Names
 from apiece.errors import DataError
 
-Role = Literal["numeric", "boolean", "categorical", "text"]
+Role = Literal["numeric", "boolean", "categorical", "embedding", "text"]
 _MANY: Final = 50  # distinct strings beyond which a column that hardly repeats is no category
 _DISTINCT: Final = 0.9  # share of distinct strings at which a column "hardly repeats"
 _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
@@ -27,17 +28,103 @@ _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedel
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that become features, by what they are, each in the table's order."""
+    """The columns that become features, by what they are, each in the table's order.
+
+    ``embedding`` maps columns of lists of numbers to the length of these lists.
+    """
 
     numeric: tuple[str, ...] = ()
     boolean: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    embedding: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that become features."""
-        return self.numeric + self.boolean + self.categorical + self.text
+        return (*self.numeric, *self.boolean, *self.categorical, *self.text, *self.embedding)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are what, so that further rows are read the same way.
+
+    Parameters
+    ----------
+    target, ids, groups, weight
+        The columns of targets, ids, names of groups and sample weights; None for absent ones.
+    features
+        The columns that become features.
+    roles
+        What these are, for the default preprocessing; None if the user's transformer or model gets
+        the columns as they are.
+    dropped
+        Columns that are left out.
+    impute
+        Whether missing cells are allowed.
+    """
+
+    target: str
+    ids: str | None
+    groups: str | None
+    weight: str | None
+    features: tuple[str, ...]
+    roles: Roles | None
+    dropped: tuple[str, ...]
+    impute: bool
+
+
+def decide_columns(
+    table: pd.DataFrame, options: Mapping[str, Names | None], *, impute: bool, is_auto: bool
+) -> Columns:
+    """Say which columns of a table are what.
+
+    Parameters
+    ----------
+    table
+        The table, all rows, with strings as column names.
+    options
+        Option of `Dataset.from_pandas` that names columns, such as ``"target"``, to its value.
+    impute
+        Whether missing cells are allowed.
+    is_auto
+        Whether the default preprocessing makes the features.
+    """
+    named = {option: as_names(names) for option, names in options.items()}
+    check_names(table, named)
+    for option in ("target", "ids", "groups", "sample_weight"):
+        if len(named[option]) > 1:
+            raise DataError(
+                f"{option}= names {len(named[option])} columns, {some(named[option])}: expected "
+                f"a single one. Join them into one column first, or pass one of them "
+                f"(--{option.replace('_', '-')})."
+            )
+    for option in ("text", "categorical"):
+        if named[option] and not is_auto:
+            raise DataError(
+                f"{option}={list(named[option])!r} and preprocess= are both given: expected one of "
+                f"them, since {option}= is for the default preprocessing. Leave {option}= out, or "
+                "preprocess=."
+            )
+    single = ("target", "ids", "groups", "sample_weight")
+    one = {option: next(iter(named[option]), None) for option in single}
+    skip = tuple(name for option in (*single, "drop") for name in named[option])
+    roles = None
+    if is_auto:
+        roles = decide_roles(table, text=named["text"], categorical=named["categorical"], skip=skip)
+    features = tuple(name for name in table.columns if name not in skip)
+    if not features:
+        raise _no_features(table, skip)
+    return Columns(
+        target=str(one["target"]),
+        ids=one["ids"],
+        groups=one["groups"],
+        weight=one["sample_weight"],
+        features=features,
+        roles=roles,
+        dropped=named["drop"],
+        impute=impute,
+    )
 
 
 def as_names(names: Names | None) -> tuple[str, ...]:
@@ -93,24 +180,36 @@ def decide_roles(
     skip
         Columns that are no features: the target, the ids, those to drop.
     """
-    found: dict[Role, list[str]] = {"numeric": [], "boolean": [], "categorical": [], "text": []}
+    by_role: dict[Role, list[str]] = {
+        role: [] for role in ("numeric", "boolean", "categorical", "embedding", "text")
+    }
     for name in table.columns:
         if name in skip:
             continue
         if name in text:
-            found["text"].append(name)
+            by_role["text"].append(name)
         elif name in categorical:
-            found["categorical"].append(name)
+            by_role["categorical"].append(name)
         else:
-            found[_role(table[name], name)].append(name)
-    roles = Roles(**{role: tuple(names) for role, names in found.items()})
+            by_role[_role(table[name], name)].append(name)
+    roles = Roles(
+        numeric=tuple(by_role["numeric"]),
+        boolean=tuple(by_role["boolean"]),
+        categorical=tuple(by_role["categorical"]),
+        text=tuple(by_role["text"]),
+        embedding={name: len(table[name].dropna().iloc[0]) for name in by_role["embedding"]},
+    )
     if not roles.columns:
-        raise DataError(
-            f"no column is left for features: the table has {some(list(table.columns))}, and "
-            f"{some(skip)} are the target, ids or dropped. Expected at least one feature. Drop "
-            "fewer columns, or pass a table with features."
-        )
+        raise _no_features(table, skip)
     return roles
+
+
+def _no_features(table: pd.DataFrame, skip: tuple[str, ...]) -> DataError:
+    return DataError(
+        f"no column is left for features: the table has {some(list(table.columns))}, and "
+        f"{some(skip)} are the target, ids or dropped. Expected at least one feature. Drop fewer "
+        "columns, or pass a table with features."
+    )
 
 
 def _role(column: pd.Series, name: str) -> Role:
@@ -142,6 +241,8 @@ def _role(column: pd.Series, name: str) -> Role:
 def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
     """Say what a column of Python objects or strings is; ``present`` are its values."""
     if inferred != "string" and any(not types.is_scalar(value) for value in present):
+        if _are_vectors(present):
+            return "embedding"
         raise _nested(present, name)
     if inferred in {"bytes", "complex", "interval"}:
         raise _nested(present, name)
@@ -163,12 +264,22 @@ def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
     return "categorical"
 
 
+def _are_vectors(present: pd.Series) -> bool:
+    """Return whether all values are lists of numbers of one length."""
+    shapes = {
+        np.shape(value) if isinstance(value, list | tuple | np.ndarray) else () for value in present
+    }
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 1 or not shape[0]:
+        return False
+    return all(np.asarray(value).dtype.kind in "biuf" for value in present)
+
+
 def _nested(present: pd.Series, name: str) -> DataError:
     bad = next((value for value in present if not types.is_scalar(value)), present.iloc[0])
     return DataError(
         f"column {name!r} holds values such as {str(bad)[:40]!r} ({type(bad).__name__}): expected "
-        f"numbers, booleans, categories or text. Drop it (drop=[{name!r}], --drop {name}), or "
-        "spread it over columns of numbers, such as one for each dimension of an embedding."
+        "numbers, booleans, categories, text, or lists of as many numbers in every row. Drop it "
+        f"(drop=[{name!r}], --drop {name}), or spread it over columns of numbers."
     )
 
 

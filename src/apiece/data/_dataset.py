@@ -1,33 +1,38 @@
-"""The dataset: a pool of points, candidates beside it, and a validation set that judges both."""
+"""The dataset: a pool of points, candidates next to it, and a validation set that judges both."""
 
 from __future__ import annotations
 
 import json
+import numbers
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import numpy as np
 
 from apiece._base.check import check_text
+from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.data._constructors import Constructors
 from apiece.data._fingerprint import digest
-from apiece.data._options import FilePath, Kind
+from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Table, TableOptions
+from apiece.data._rows import Rows, as_dense, join_rows, parts_of, take_rows, why_not_dense
 from apiece.errors import DataError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from apiece.data._columns import Columns
+    from apiece.data._parts import Part
+    from apiece.data._target import Target
 
-    from apiece.data._frames import FrameEncoder
-    from apiece.data._numeric import NumericEncoder
-
-_ARRAYS: Final = ("points_X", "points_y", "X_val", "y_val", "ids", "classes", "ids_val", "groups")
+_ARRAYS: Final = (
+    *("rows", "points_y", "rows_val", "y_val", "ids", "classes", "ids_val", "groups"),
+    "sample_weight",
+)
 _MOST_NAMES: Final = 100  # feature names that a manifest lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset(Constructors):
+class Dataset:
     """Points to value, and the validation set on which their worth is measured.
 
     Make one with `from_csv`, `from_arrays` or another constructor. A point is known by its
@@ -36,15 +41,16 @@ class Dataset(Constructors):
 
     Parameters
     ----------
-    points_X
-        Features of the pool, then of the candidates, shape ``(n_points, n_features)``.
+    rows
+        Features of the pool, then of the candidates, as models get them: a float32 or float64
+        array of shape ``(n_points, n_features)``, a sparse CSR matrix, or a DataFrame.
     points_y
         Their targets, shape ``(n_points,)``: class codes (int64, positions in ``classes``) or
         quantities (float64).
     n_pool
         How many of the points are the pool.
-    X_val, y_val
-        The validation set, shapes ``(n_validation, n_features)`` and ``(n_validation,)``.
+    rows_val, y_val
+        The validation set: features like ``rows``, and targets, shape ``(n_validation,)``.
     ids
         The points' names, whole numbers or strings, shape ``(n_points,)``.
     kind
@@ -59,8 +65,10 @@ class Dataset(Constructors):
         What was done to make the features, ready for JSON; part of the fingerprint.
     ids_val
         Names of the validation rows, shape ``(n_validation,)``, where they have any.
-    encoder
-        What the pool taught about the columns, to encode candidates alike.
+    transformer
+        The scikit-learn transformer that made the features, fitted to the pool; None if none did.
+    columns
+        Which columns of a table are what, to read candidates alike; None for arrays.
     source
         The file it was read from and how, ready for JSON; None for data from memory.
     groups
@@ -68,6 +76,9 @@ class Dataset(Constructors):
         where there are no groups.
     group_column
         The column that names the groups, if a table does.
+    sample_weight
+        Weight of every point in training, shape ``(n_points,)``; None for equal weights. Scoring
+        rows always weigh the same.
 
     Examples
     --------
@@ -78,10 +89,10 @@ class Dataset(Constructors):
     ['no', 'yes']
     """
 
-    points_X: FloatArray
+    rows: Rows
     points_y: AnyArray
     n_pool: int
-    X_val: FloatArray
+    rows_val: Rows
     y_val: AnyArray
     ids: AnyArray
     kind: Kind
@@ -90,24 +101,27 @@ class Dataset(Constructors):
     target_name: str = "target"
     preprocessing: dict[str, Any] = field(default_factory=dict)
     ids_val: AnyArray | None = None
-    encoder: FrameEncoder | NumericEncoder | None = None
+    transformer: Any = None
+    columns: Columns | None = None
     source: dict[str, Any] | None = None
     groups: AnyArray | None = None
     group_column: str | None = None
+    sample_weight: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        lengths = {len(self.points_X), len(self.points_y), len(self.ids)}
-        lengths |= set() if self.groups is None else {len(self.groups)}
-        widths = {self.points_X.shape[1], self.X_val.shape[1], len(self.feature_names)}
-        if len(lengths) > 1 or len(widths) > 1 or len(self.X_val) != len(self.y_val):
+        by_point = (self.rows, self.ids, self.groups, self.sample_weight)
+        lengths = {part.shape[0] for part in by_point if part is not None} | {len(self.points_y)}
+        widths = {self.rows.shape[1], self.rows_val.shape[1], len(self.feature_names)}
+        if len(lengths) > 1 or len(widths) > 1 or self.n_validation != len(self.y_val):
             raise DataError(
-                f"features {self.points_X.shape}, targets {self.points_y.shape}, ids "
-                f"{self.ids.shape}, groups {getattr(self.groups, 'shape', None)}, validation "
-                f"{self.X_val.shape} and {self.y_val.shape} do not fit together: expected one "
-                "target, id and group (if any) for each row, and the same features. "
-                "Use Dataset.from_arrays, which checks each of them."
+                f"features {self.rows.shape}, targets {self.points_y.shape}, ids "
+                f"{self.ids.shape}, groups {getattr(self.groups, 'shape', None)}, weights "
+                f"{getattr(self.sample_weight, 'shape', None)}, validation {self.rows_val.shape} "
+                f"and {self.y_val.shape} do not fit together: expected one target, id, group and "
+                "weight (if any) for each row, and the same features. Use Dataset.from_arrays, "
+                "which checks each of them."
             )
-        named = {
+        names = {
             "ids": self.ids,
             "groups": self.groups,
             "labels": self.classes,
@@ -115,8 +129,8 @@ class Dataset(Constructors):
             "feature names": self.feature_names,
             "target names": [self.target_name],
         }
-        for what, names in named.items():
-            check_text(what, names)
+        for what, words in names.items():
+            check_text(what, words)
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -126,7 +140,7 @@ class Dataset(Constructors):
     def _freeze(self) -> None:
         for name in _ARRAYS:
             array = getattr(self, name)
-            if array is not None and array.flags.writeable:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
                 view = array.view()
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
@@ -141,9 +155,25 @@ class Dataset(Constructors):
         validation = count(self.n_validation, "validation row")
         return f"Dataset({points}{extra}, {goal}, {validation}, target {self.target_name!r})"
 
+    @cached_property
+    def points_X(self) -> FloatArray:
+        """Features of all points as a dense float64 matrix, shape ``(n_points, n_features)``.
+
+        Raises
+        ------
+        DataError
+            If the table is kept as a frame, or a sparse matrix is too large.
+        """
+        return _read_only(as_dense(self.rows))
+
+    @cached_property
+    def X_val(self) -> FloatArray:
+        """Features of the validation set as a dense float64 matrix, like `points_X`."""
+        return _read_only(as_dense(self.rows_val))
+
     @property
     def X(self) -> FloatArray:
-        """Features of the pool, shape ``(n_pool, n_features)``."""
+        """Features of the pool, shape ``(n_pool, n_features)``, like `points_X`."""
         return self.points_X[: self.n_pool]
 
     @property
@@ -154,7 +184,7 @@ class Dataset(Constructors):
     @property
     def n_points(self) -> int:
         """How many points there are to value: pool and candidates."""
-        return len(self.points_X)
+        return len(self.points_y)
 
     @property
     def n_candidates(self) -> int:
@@ -164,12 +194,12 @@ class Dataset(Constructors):
     @property
     def n_validation(self) -> int:
         """How many rows the validation set has."""
-        return len(self.X_val)
+        return int(self.rows_val.shape[0])
 
     @property
     def n_features(self) -> int:
         """How many features a point has."""
-        return int(self.points_X.shape[1])
+        return int(self.rows.shape[1])
 
     @property
     def n_classes(self) -> int:
@@ -180,6 +210,13 @@ class Dataset(Constructors):
     def is_classification(self) -> bool:
         """Whether the target is a class."""
         return self.kind == "classification"
+
+    @property
+    def needs_refit(self) -> str | None:
+        """Why only the refit engine can train on this dataset, in words; None if others can too."""
+        if self.sample_weight is not None:
+            return "the data has sample weights"
+        return why_not_dense(self.rows) or why_not_dense(self.rows_val)
 
     def check_is(self, fingerprint: str | None) -> None:
         """Refuse to stand for another dataset: that of a run, or of laws fitted to it.
@@ -199,6 +236,26 @@ class Dataset(Constructors):
     def features(self, positions: IntArray | slice) -> FloatArray:
         """Return the features of points, shape ``(n_positions, n_features)``."""
         return self.points_X[positions]
+
+    def take(self, positions: IntArray | slice) -> Rows:
+        """Return the features of points as models get them: array, sparse matrix or frame."""
+        return take_rows(self.rows, positions)
+
+    def with_points(self, positions: IntArray, *, n_pool: int) -> Dataset:
+        """Return a dataset of the points at some positions, the first ``n_pool`` of them its pool.
+
+        The validation set stays. A position may occur more than once; ids are then not unique.
+        """
+        groups, weight = self.groups, self.sample_weight
+        return replace(
+            self,
+            rows=self.take(positions),
+            points_y=self.points_y[positions],
+            n_pool=n_pool,
+            ids=self.ids[positions],
+            groups=None if groups is None else groups[positions],
+            sample_weight=None if weight is None else weight[positions],
+        )
 
     def targets(self, positions: IntArray | slice) -> AnyArray:
         """Return the class codes or quantities of points, shape ``(n_positions,)``."""
@@ -222,22 +279,21 @@ class Dataset(Constructors):
     @cached_property
     def fingerprint(self) -> str:
         """Digest of everything that decides a contribution; names of features and target do not."""
-        return digest(
-            {
-                "kind": self.kind,
-                "preprocessing": json.dumps(self.preprocessing, sort_keys=True),
-                "n_pool": np.array(self.n_pool),
-                "classes": self.classes,
-                "ids": self.ids,
-                "X": self.points_X,
-                "y": self.points_y,
-                "X_val": self.X_val,
-                "y_val": self.y_val,
-            }
-        )
+        parts: dict[str, Any] = {
+            "kind": self.kind,
+            "preprocessing": json.dumps(self.preprocessing, sort_keys=True),
+            "n_pool": np.array(self.n_pool),
+            "classes": self.classes,
+            "ids": self.ids,
+            **dict(parts_of("X", self.rows)),
+            "y": self.points_y,
+            **dict(parts_of("X_val", self.rows_val)),
+            "y_val": self.y_val,
+        }
+        return digest(parts if self.sample_weight is None else parts | {"w": self.sample_weight})
 
     def describe(self) -> dict[str, Any]:
-        """Return what a manifest tells of the dataset, ready for JSON."""
+        """Return what a manifest says about the dataset, ready for JSON."""
         names = list(self.feature_names[:_MOST_NAMES])
         if len(self.feature_names) > _MOST_NAMES:
             names.append(f"… and {len(self.feature_names) - _MOST_NAMES:,} more")
@@ -255,9 +311,416 @@ class Dataset(Constructors):
             "source": self.source,
         }
 
+    @classmethod
+    def from_arrays(
+        cls,
+        X: object,
+        y: object,
+        *,
+        X_val: object = None,
+        y_val: object = None,
+        ids: object = None,
+        candidates: tuple[object, object] | FilePath | None = None,
+        candidate_ids: object = None,
+        groups: object = None,
+        sample_weight: object = None,
+        validation: float | None = None,
+        kind: Kind | None = None,
+        preprocess: Any = "auto",
+        standardize: bool = False,
+        impute: bool = False,
+        feature_names: Sequence[str] | None = None,
+        random_state: RandomState = 0,
+        source: dict[str, Any] | None = None,
+    ) -> Dataset:
+        """Make a dataset from features and targets in memory.
+
+        Parameters
+        ----------
+        X
+            Features, shape ``(n_rows, n_features)``: an array, nested lists, a sparse matrix, or a
+            frame of numbers. float32 and sparse features are kept as they are for models that the
+            refit engine trains.
+        y
+            Labels or quantities, shape ``(n_rows,)``.
+        X_val, y_val
+            A validation set of your own, shapes ``(n_validation, n_features)`` and
+            ``(n_validation,)``; left out, it is carved from the rows.
+        ids
+            Names for the rows, shape ``(n_rows,)``; left out, the index of a frame, or the row
+            numbers from 0.
+        candidates, candidate_ids
+            Points to value that are not in the pool, as in `with_candidates`.
+        groups
+            Names of the groups that rows enter with (a source, a batch, a user), shape
+            ``(n_rows,)``, missing for none; `collect` then values groups.
+        sample_weight
+            Weights of the rows in training, shape ``(n_rows,)``; `collect` then refits models.
+        validation
+            How much to carve: a fraction, a number of rows, or None for a fifth of the rows, at
+            most 1,000. Classes are represented in proportion.
+        kind
+            ``"classification"`` or ``"regression"``; None decides from ``y``.
+        preprocess
+            ``"auto"`` for what ``standardize`` and ``impute`` say; a scikit-learn transformer or
+            pipeline, which is fitted to the pool; or None to keep a frame as it is, so that a
+            model finds its columns by name (`collect` then refits it).
+        standardize
+            Bring every feature to mean 0 and standard deviation 1 over the pool.
+        impute
+            Fill missing values with the pool's median.
+        feature_names
+            Names of the features, shape ``(n_features,)``.
+        random_state
+            Seed of the carving.
+        source
+            Where the arrays came from, ready for JSON.
+        """
+        from apiece.data._arrays import Steps, array_names, read_arrays, scoring_arrays
+        from apiece.data._cells import check_scale
+        from apiece.data._parts import set_aside
+        from apiece.data._preprocess import fit_transformer, numeric_transformer
+
+        is_auto = isinstance(preprocess, str) and preprocess == "auto"
+        steps: Steps | None = {"standardize": standardize, "impute": impute} if is_auto else None
+        part, target = read_arrays(X, y, ids, groups, sample_weight, kind=kind, steps=steps)
+        n_features = part.rows.shape[1]
+        names = array_names(X, feature_names, n_features)
+        if X_val is None and y_val is None:
+            seed = seed_from(random_state)
+            pool, scoring, done = set_aside(part, validation, classes=target.classes, seed=seed)
+        else:
+            pool, scoring = (
+                part,
+                scoring_arrays(
+                    X_val, y_val, validation, target, n_features=n_features, steps=steps
+                ),
+            )
+            done = {"given": len(scoring.y)}
+        if steps is not None and any(steps.values()):
+            check_scale(pool.rows, names, **steps)
+        if steps is not None:
+            preprocess = numeric_transformer(**steps)
+        how = {"preprocess": _class_of(preprocess)} if steps is None else steps
+        fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
+        dataset = cls._from_parts(
+            pool._replace(rows=rows),
+            scoring,
+            target,
+            fitted,
+            names,
+            preprocessing={"from": "arrays", **how, "validation": done},
+            group_column=getattr(groups, "name", None),
+            source=source,
+        )
+        if candidates is None:
+            return dataset
+        return dataset.with_candidates(candidates, ids=candidate_ids)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Table,
+        *,
+        target: str,
+        validation: float | Table | FilePath | None = None,
+        preprocess: Any = "auto",
+        text: Names | None = None,
+        ids: str | None = None,
+        groups: str | None = None,
+        sample_weight: str | None = None,
+        drop: Names = (),
+        categorical: Names = (),
+        standardize: bool = True,
+        impute: bool = False,
+        kind: Kind | None = None,
+        text_features: int = 128,
+        candidates: Table | FilePath | None = None,
+        random_state: RandomState = 0,
+        source: dict[str, Any] | None = None,
+    ) -> Dataset:
+        """Make a dataset from a table; everything learned about columns is learned on the pool.
+
+        Parameters
+        ----------
+        frame
+            The table, one row for each point: a pandas or polars frame, a DuckDB relation, an
+            Arrow table, or anything else with Arrow's or the dataframe interchange protocol.
+        target
+            The column to predict.
+        validation
+            How much to carve (a fraction, a number of rows, or None for a fifth of the rows, at
+            most 1,000), or a table of validation rows, or the file that holds one.
+        preprocess
+            ``"auto"`` for the steps below; a scikit-learn transformer or pipeline, which gets the
+            columns that are left and is fitted to the pool; or None to keep the table as it is, so
+            that a model finds its columns by name (`collect` then refits it).
+        text
+            Columns of text, each turned into ``text_features`` numbers (tf-idf, then SVD).
+        ids
+            The column that names the points; left out, the index of the frame.
+        groups
+            The column that names the group that a row enters with (a source, a batch, a user),
+            empty for none. It is no feature, and `collect` then values groups.
+        sample_weight
+            The column of weights in training. It is no feature, and `collect` then refits models.
+        drop
+            Columns to leave out.
+        categorical
+            Columns of numbers to take as categories, as columns of strings are anyway. Each
+            category of the pool becomes one feature; an unknown one has none of them.
+        standardize
+            Bring the numeric columns to mean 0 and standard deviation 1 over the pool.
+        impute
+            Fill missing cells: median of a number, most frequent category, empty text.
+        kind
+            ``"classification"`` or ``"regression"``; None decides from the target.
+        text_features
+            The most features made from one text column.
+        candidates
+            Points to value that are not in the pool: a table with the same columns, or its file.
+        random_state
+            Seed of the carving and of the texts' decomposition.
+        source
+            Where the table came from, ready for JSON.
+        """
+        from apiece.data._columns import decide_columns
+        from apiece.data._parts import set_aside
+        from apiece.data._preprocess import (
+            check_pool,
+            describe_columns,
+            fit_transformer,
+            table_transformer,
+        )
+        from apiece.data._tables import as_table, read_part, read_scoring_rows
+        from apiece.data._target import read_target
+
+        is_auto = isinstance(preprocess, str) and preprocess == "auto"
+        table = as_table(frame, "the table", id_column=ids)
+        columns = decide_columns(
+            table,
+            {
+                "target": target,
+                "ids": ids,
+                "groups": groups,
+                "sample_weight": sample_weight,
+                "drop": drop,
+                "text": text,
+                "categorical": categorical,
+            },
+            impute=impute,
+            is_auto=is_auto,
+        )
+        goal = read_target(table[columns.target], kind=kind, name=columns.target)
+        part = read_part(table, columns, goal.values, "the rows of the table")
+        seed = seed_from(random_state)
+        if validation is None or isinstance(validation, numbers.Number):
+            pool, scoring, done = set_aside(part, validation, classes=goal.classes, seed=seed)
+        else:
+            pool, scoring = part, read_scoring_rows(validation, columns, goal)
+            done = {"given": len(scoring.y)}
+        how: dict[str, Any] = {
+            "from": "table",
+            "dropped": list(columns.dropped),
+            "validation": done,
+        }
+        if columns.roles is not None:
+            steps = {"standardize": standardize, "impute": impute}
+            check_pool(pool.rows, columns.roles, **steps)
+            preprocess = table_transformer(
+                columns.roles, **steps, text_features=text_features, seed=seed
+            )
+            fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
+            how |= {**steps, "columns": describe_columns(fitted, columns.roles)}
+            how |= {"text_seed": seed} if columns.roles.text else {}
+        else:
+            how["preprocess"] = _class_of(preprocess)
+            fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
+        dataset = cls._from_parts(
+            pool._replace(rows=rows),
+            scoring,
+            goal,
+            fitted,
+            columns.features,
+            preprocessing=how,
+            columns=columns,
+            group_column=columns.groups,
+            source=source,
+        )
+        return dataset if candidates is None else dataset.with_candidates(candidates)
+
+    from_table = from_pandas
+
+    @classmethod
+    def _from_parts(
+        cls,
+        pool: Part,
+        scoring: Part,
+        target: Target,
+        transformer: Any,
+        names: Sequence[str],
+        **more: Any,
+    ) -> Dataset:
+        """Make a dataset of a pool with its features, and of scoring rows as they were read."""
+        from apiece.data._preprocess import feature_names, transform
+
+        return cls(
+            rows=pool.rows,
+            points_y=pool.y,
+            n_pool=len(pool.y),
+            rows_val=transform(transformer, scoring.rows, "the validation rows"),
+            y_val=scoring.y,
+            ids=cast(AnyArray, pool.ids),
+            kind=target.kind,
+            classes=target.classes,
+            feature_names=feature_names(transformer, pool.rows, names),
+            target_name=target.name,
+            ids_val=scoring.ids,
+            transformer=transformer,
+            groups=pool.groups,
+            sample_weight=pool.weight,
+            **more,
+        )
+
+    @classmethod
+    def from_csv(cls, path: FilePath, *, target: str, **options: Unpack[TableOptions]) -> Dataset:
+        """Make a dataset from a csv or tsv file with a header, gzipped or not.
+
+        Parameters
+        ----------
+        path
+            The file; tabs separate the cells of a ``.tsv``.
+        target
+            The column to predict.
+        **options
+            As in `from_pandas`.
+        """
+        from apiece.data._readers import read_csv
+        from apiece.data._source import source_of
+
+        source = source_of(path, {"target": target, **options})
+        return cls.from_pandas(read_csv(path), target=target, source=source, **options)
+
+    @classmethod
+    def from_parquet(
+        cls, path: FilePath, *, target: str, **options: Unpack[TableOptions]
+    ) -> Dataset:
+        """Make a dataset from a Parquet file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        target
+            The column to predict.
+        **options
+            As in `from_pandas`.
+        """
+        from apiece.data._readers import read_parquet
+        from apiece.data._source import source_of
+
+        source = source_of(path, {"target": target, **options})
+        return cls.from_pandas(read_parquet(path), target=target, source=source, **options)
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: FilePath,
+        *,
+        validation: float | FilePath | None = None,
+        groups: str | None = None,
+        **options: Unpack[ArrayOptions],
+    ) -> Dataset:
+        """Make a dataset from the arrays of an npz file.
+
+        Parameters
+        ----------
+        path
+            A file with ``X`` and ``y``, and perhaps ``X_val`` and ``y_val``, ``ids``,
+            ``sample_weight``, ``feature_names`` and ``class_names`` (for whole numbers ``y`` from
+            0). No pickles.
+        validation
+            As in `from_arrays`, or another npz file with the ``X`` and ``y`` of a validation set.
+        groups
+            The array of the file that names the groups of the rows.
+        **options
+            ``kind``, ``preprocess``, ``standardize``, ``impute``, ``candidates`` and
+            ``random_state``, as in `from_arrays`.
+        """
+        from apiece.data._arrays import arrays_from_npz
+        from apiece.data._source import source_of
+
+        source = source_of(path, {"validation": validation, "groups": groups, **options})
+        arrays = arrays_from_npz(path, validation, groups)
+        return cls.from_arrays(**arrays, source=source, **options)
+
+    @classmethod
+    def from_hf(
+        cls,
+        dataset: Any | Mapping[str, Any],
+        *,
+        target: str,
+        **options: Unpack[TableOptions],
+    ) -> Dataset:
+        """Make a dataset from a Hugging Face dataset, or from a mapping of its splits.
+
+        Parameters
+        ----------
+        dataset
+            Anything with ``to_pandas()``; or a mapping with a split ``"train"``, whose
+            ``"validation"`` or else ``"test"`` split then is the validation set. Columns of lists
+            of numbers (embeddings) become features.
+        target
+            The column to predict; the names of a ``ClassLabel`` become the labels.
+        **options
+            As in `from_pandas`; ``validation`` takes precedence over the splits.
+        """
+        from apiece.data._hub import tables_from_hf
+
+        frame, held_out = tables_from_hf(dataset, target)
+        if held_out is not None and options.get("validation") is None:
+            options["validation"] = held_out
+        return cls.from_pandas(frame, target=target, **options)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: FilePath,
+        *,
+        target: str | None = None,
+        standardize: bool | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """Make a dataset from a csv, tsv, Parquet or npz file, by its suffix.
+
+        Parameters
+        ----------
+        path
+            The file.
+        target
+            The column to predict; tables need it, npz files have their ``y``.
+        standardize
+            None for what suits the format: yes for tables, no for arrays.
+        **options
+            As in `from_pandas` or `from_npz`; those that a format lacks must keep their defaults.
+        """
+        from apiece.data._readers import existing, format_of, options_for_arrays
+
+        file_format = format_of(existing(path))
+        if file_format == "npz":
+            kept = options_for_arrays(path, {"target": target, **options})
+            return cls.from_npz(path, standardize=bool(standardize), **kept)
+        if target is None:
+            raise DataError(
+                f"{str(path)!r} is a table and no target is given: expected the name of the column "
+                "to predict. Pass for example target='label' (--target label)."
+            )
+        make = cls.from_parquet if file_format == "parquet" else cls.from_csv
+        return make(path, target=target, standardize=standardize is not False, **options)
+
     def with_candidates(
         self,
-        candidates: tuple[object, object] | pd.DataFrame | FilePath,
+        candidates: tuple[object, object] | Table | FilePath,
         *,
         ids: object = None,
         groups: object = None,
@@ -269,12 +732,13 @@ class Dataset(Constructors):
         candidates
             Features and labels ``(X, y)``, as they were given to `from_arrays` (of a dataset made
             from a table: in the space of ``dataset.X``); or, of a dataset made from a table, a
-            DataFrame or a csv or Parquet file with the same columns; or, of one made from arrays,
-            an npz file with ``X``, ``y`` and perhaps ``ids``.
+            frame or a csv or Parquet file with the same columns; or, of one made from arrays, an
+            npz file with ``X``, ``y`` and perhaps ``ids``.
         ids
             Names for them, shape ``(n_candidates,)``, or the column that holds the names. Left
-            out, the table's id column serves; without one, whole numbers go on after the largest
-            of the pool and the validation rows, and strings read ``candidate-0`` and so on.
+            out, the table's id column serves, then an index that is not just row numbers; without
+            one, whole numbers go on after the largest of the pool and the validation rows, and
+            strings read ``candidate-0`` and so on.
         groups
             Names of their groups, shape ``(n_candidates,)``. Left out, the table's column of groups
             serves; without one, they belong to no group.
@@ -282,12 +746,25 @@ class Dataset(Constructors):
         from apiece.data._candidates import read_candidates
         from apiece.data._source import joined
 
-        X, y, names, group = read_candidates(self, candidates, ids, groups)
+        new = read_candidates(self, candidates, ids, groups)
+        weight = self.sample_weight
         return replace(
             self,
-            points_X=np.concatenate([self.points_X, X]),
-            points_y=np.concatenate([self.points_y, y]),
-            ids=np.concatenate([self.ids, names]),
+            rows=join_rows(self.rows, new.rows),
+            points_y=np.concatenate([self.points_y, new.y]),
+            ids=np.concatenate([self.ids, cast(AnyArray, new.ids)]),
             source=joined(self.source, candidates, ids),
-            groups=group,
+            groups=new.groups,
+            sample_weight=None if weight is None else np.append(weight, cast(AnyArray, new.weight)),
         )
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _class_of(preprocess: Any) -> str | None:
+    """Name the class of a transformer for a manifest; None where there is none."""
+    return None if preprocess is None else type(preprocess).__qualname__

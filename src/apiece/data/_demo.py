@@ -1,9 +1,10 @@
-"""Real data that needs no file: scikit-learn's bundled breast cancer table, some labels wrong."""
+"""Datasets that a name or a run's manifest stands for: the demo's, and that of a stored source."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -74,3 +75,26 @@ def load_demo(*, flipped: float = 0.1, random_state: RandomState = 0) -> tuple[D
         source={"demo": {"flipped": flipped, "random_state": seed}},
     )
     return dataset, positions
+
+
+def read_again(source: Mapping[str, Any] | None, fingerprint: str | None) -> Dataset:
+    """Read a dataset from where it came.
+
+    Raises
+    ------
+    DataError
+        If that is not known, not there, or holds other data by now.
+    """
+    if not source:
+        raise DataError(
+            "the run does not say which file its data came from: expected one, which data from "
+            "memory lacks. Pass dataset=, or rows= (--data) for what people know of the points."
+        )
+    if "demo" in source:
+        dataset, _ = load_demo(**source["demo"])
+    else:
+        dataset = Dataset.from_file(source["file"], **source["options"])
+    for more in source.get("candidates", []):
+        dataset = dataset.with_candidates(more["file"], ids=more["ids"])
+    dataset.check_is(fingerprint)
+    return dataset

@@ -15,19 +15,20 @@ from typing import Final
 import numpy as np
 
 from apiece._base.typing import AnyArray
+from apiece.data._rows import Rows, dense_blocks, is_sparse
 
 _LAYOUT: Final = b"apiece.dataset/1"
 _STORED_AS: Final = {"b": "|u1", "i": "<i8", "u": "<i8", "f": "<f8"}
 
 
-def digest(parts: Mapping[str, AnyArray | str | None]) -> str:
+def digest(parts: Mapping[str, AnyArray | Rows | str | None]) -> str:
     """Return the hexadecimal digest of named parts, in their order.
 
     Parameters
     ----------
     parts
-        Arrays of numbers, booleans or strings of any shape, strings, or None for a part that is
-        absent.
+        Arrays of numbers, booleans or strings of any shape, sparse matrices, strings, or None for a
+        part that is absent.
 
     Returns
     -------
@@ -46,13 +47,16 @@ def digest(parts: Mapping[str, AnyArray | str | None]) -> str:
     return hasher.hexdigest()
 
 
-def _chunks(name: str, part: AnyArray | str | None) -> Iterator[bytes | memoryview]:
+def _chunks(name: str, part: AnyArray | Rows | str | None) -> Iterator[bytes | memoryview]:
     if part is None:
         yield f"{name}:absent;".encode()
     elif isinstance(part, str):
         encoded = part.encode("utf-8", "surrogatepass")
         yield f"{name}:text:{len(encoded)};".encode()
         yield encoded
+    elif is_sparse(part):
+        yield f"{name}:<f8:{part.shape};".encode()
+        yield from (block.data for block in dense_blocks(part))
     elif part.dtype.kind == "U":
         yield f"{name}:strings:{part.shape};".encode()
         yield np.ascontiguousarray(np.char.str_len(part), dtype="<i8").data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from pandas.api import types
 
 from apiece._base.check import check_text, some
 from apiece._base.typing import AnyArray, IntArray
-from apiece.errors import DataError
+from apiece.errors import ApieceWarning, DataError
 
 _LONGEST: Final = 200  # characters; a longer one is a text, and a million of them fill the memory
 
@@ -57,6 +58,34 @@ def as_ids(values: object, n_rows: int, *, what: str) -> AnyArray:
     return ids
 
 
+def index_ids(index: Any, n_rows: int) -> AnyArray:
+    """Return the ids that an index stands for, shape ``(n_rows,)``; row numbers without one.
+
+    An index that cannot name the rows, since entries repeat or are missing, is left aside with a
+    warning.
+    """
+    numbers = np.arange(n_rows, dtype=np.int64)
+    if not isinstance(index, pd.Index) or is_row_numbers(index):
+        return numbers
+    try:
+        if index.nlevels > 1:
+            raise DataError(f"the index has {index.nlevels} levels: expected one")
+        return as_ids(index.to_series(), n_rows, what="the index")
+    except DataError as error:
+        warnings.warn(
+            f"{str(error).partition(': expected')[0]}, so it cannot name the rows: ids are row "
+            "numbers from 0. Find points with frame.iloc, not frame.loc, or name them with ids=.",
+            ApieceWarning,
+            stacklevel=4,
+        )
+        return numbers
+
+
+def is_row_numbers(index: pd.Index) -> bool:
+    """Return whether an index just counts the rows from 0."""
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
 def as_series(values: Any, what: str) -> pd.Series:
     """Return values as a Series, which refuses text with half a character in it."""
     try:
@@ -80,7 +109,7 @@ def check_unique(ids: AnyArray, *, what: str) -> None:
 def continued_ids(taken: Iterable[AnyArray | None], n_new: int, *, n_before: int) -> AnyArray:
     """Return ids for ``n_new`` candidates that clash with none ``taken``, shape ``(n_new,)``.
 
-    Whole numbers go on after the largest one; beside strings they read ``candidate-0`` and so on,
+    Whole numbers go on after the largest one; next to strings they read ``candidate-0`` and so on,
     counted on from the ``n_before`` candidates that are already there.
     """
     given = [ids for ids in taken if ids is not None and len(ids)]

@@ -1,33 +1,44 @@
-"""The options that every constructor from a table shares, as types."""
+"""The options that constructors of a dataset share, as types."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from apiece._base.rng import RandomState
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Kind: TypeAlias = Literal["classification", "regression"]
 FilePath: TypeAlias = str | os.PathLike[str]
 Names: TypeAlias = str | Sequence[str]
+Table: TypeAlias = Any  # a pandas or polars frame, an Arrow table, or anything that reads as one
 
 
 class TableOptions(TypedDict, total=False):
     """Options of `Dataset.from_pandas`, where they are described."""
 
-    validation: float | pd.DataFrame | FilePath | None
+    validation: float | Table | FilePath | None
+    preprocess: Any
     text: Names | None
     ids: str | None
     groups: str | None
+    sample_weight: str | None
     drop: Names
     categorical: Names
     standardize: bool
     impute: bool
     kind: Kind | None
     text_features: int
-    candidates: pd.DataFrame | FilePath | None
+    candidates: Table | FilePath | None
+    random_state: RandomState
+
+
+class ArrayOptions(TypedDict, total=False):
+    """Options of `Dataset.from_npz`, described in `Dataset.from_arrays`."""
+
+    kind: Kind | None
+    preprocess: Any
+    standardize: bool
+    impute: bool
+    candidates: tuple[object, object] | FilePath | None
     random_state: RandomState

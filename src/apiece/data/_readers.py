@@ -31,6 +31,9 @@ _FORMATS: Final[dict[str, Format]] = {
     ".pq": "parquet",
     ".npz": "npz",
 }
+_FOR_TABLES: Final = (
+    *("target", "text", "ids", "sample_weight", "drop", "categorical", "text_features"),
+)
 _HEAD: Final = 65_536  # bytes in which a binary file gives itself away
 # Before 3.1 pandas read numbers fast but off by a bit; since then exactly, and without an option.
 _IS_EXACT: Final = tuple(int(part) for part in pd.__version__.split(".")[:2]) >= (3, 1)
@@ -54,11 +57,25 @@ def format_of(path: FilePath) -> Format:
     )
 
 
+def options_for_arrays(path: FilePath, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that make sense for an npz file; refuse those that are for tables."""
+    kept = dict(options)
+    for name in _FOR_TABLES:
+        value = kept.pop(name, None)
+        if value not in (None, (), [], "") and (name, value) != ("text_features", 128):
+            raise DataError(
+                f"{name}={value!r} says nothing about {str(path)!r}, which holds arrays: expected "
+                "options for arrays, whose targets are y, whose names are ids and whose weights "
+                f"are sample_weight. Leave {name}= (--{name.replace('_', '-')}) out."
+            )
+    return kept
+
+
 def read_table(path: FilePath) -> pd.DataFrame:
     """Read a csv, tsv or Parquet file, by its suffix."""
     if format_of(path) == "npz":
         raise DataError(
-            f"{str(path)!r} holds arrays: expected a table (.csv, .tsv, .parquet) beside a table. "
+            f"{str(path)!r} holds arrays: expected a table (.csv, .tsv, .parquet) next to a table. "
             "Save those rows as a table with the same columns."
         )
     return read_parquet(path) if format_of(path) == "parquet" else read_csv(path)
@@ -89,7 +106,7 @@ def read_csv(path: FilePath) -> pd.DataFrame:
         raise DataError(
             f"{str(file)!r} has rows that do not fit its header ({said.rstrip('.')}): expected as "
             "many cells in every row as names in the header. Quote cells that hold the separator, "
-            "and mend the rows."
+            "and fix the rows."
         ) from error
     except Exception as error:  # such as a gzip file that breaks off
         raise DataError(

@@ -8,39 +8,33 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from apiece.errors import DataError
-
-if TYPE_CHECKING:
-    from apiece.data._dataset import Dataset
+from typing import Any
 
 Source = dict[str, Any]
 
-_FILES: Final = ("validation", "candidates")  # options whose text is a path
 
-
-def remembered(dataset: Dataset, path: object, options: Mapping[str, Any]) -> Dataset:
-    """Return the dataset with its source, or without one if an option cannot be written down.
+def source_of(path: object, options: Mapping[str, Any]) -> Source | None:
+    """Return the source of a dataset, or None if an option cannot be written down.
 
     Parameters
     ----------
-    dataset
-        What was read.
     path
         The file.
     options
-        How `Dataset.from_file` was told to read it.
+        The options of `Dataset.from_file` that read it.
     """
-    told = {name: _plain(value, name in _FILES) for name, value in options.items()}
-    source = {"file": _plain(path, is_file=True), "options": told}
+    plain = {
+        name: _plain(value, name == "validation")
+        for name, value in options.items()
+        if name != "candidates"  # which `joined` adds
+    }
+    source = {"file": _plain(path, is_file=True), "options": plain}
     try:
         json.dumps(source)
     except TypeError:
-        return replace(dataset, source=None)
-    return replace(dataset, source=source)
+        return None
+    return source
 
 
 def joined(source: Source | None, candidates: object, ids: object) -> Source | None:
@@ -51,32 +45,6 @@ def joined(source: Source | None, candidates: object, ids: object) -> Source | N
         return None
     more = [*source.get("candidates", []), {"file": _plain(candidates, is_file=True), "ids": ids}]
     return {**source, "candidates": more}
-
-
-def read_again(source: Mapping[str, Any] | None, fingerprint: str | None) -> Dataset:
-    """Read a dataset from where it came.
-
-    Raises
-    ------
-    DataError
-        If that is not known, not there, or holds other data by now.
-    """
-    from apiece.data._dataset import Dataset
-    from apiece.data._demo import load_demo
-
-    if not source:
-        raise DataError(
-            "the run does not say which file its data came from: expected one, which data from "
-            "memory lacks. Pass dataset=, or rows= (--data) for what people know of the points."
-        )
-    if "demo" in source:
-        dataset, _ = load_demo(**source["demo"])
-    else:
-        dataset = Dataset.from_file(source["file"], **source["options"])
-    for more in source.get("candidates", []):
-        dataset = dataset.with_candidates(more["file"], ids=more["ids"])
-    dataset.check_is(fingerprint)
-    return dataset
 
 
 def _plain(value: object, is_file: bool) -> object:

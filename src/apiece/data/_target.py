@@ -34,11 +34,23 @@ class Target:
         Class codes (int64, positions in ``classes``) or quantities (float64), shape ``(n_rows,)``.
     classes
         The distinct labels in rising order, shape ``(n_classes,)``; None for regression.
+    name
+        What to call the target.
     """
 
     kind: Kind
     values: AnyArray
     classes: AnyArray | None
+    name: str = "target"
+
+    def encode(self, values: pd.Series, where: str) -> AnyArray:
+        """Return class codes or quantities of further rows, shape ``(n_rows,)``.
+
+        ``where`` is what to call the rows in messages, such as ``"the candidates"``.
+        """
+        return encode_target(
+            values, kind=self.kind, classes=self.classes, name=self.name, where=where
+        )
 
 
 def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
@@ -58,7 +70,7 @@ def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
     series = _complete(values, name, where="the table")
     decided = infer_kind(series) if kind is None else kind
     if decided == "regression":
-        return Target("regression", quantities(series, name), None)
+        return Target("regression", quantities(series, name), None, name)
     codes, labels = _distinct(series)
     classes, order = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
@@ -67,7 +79,7 @@ def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
             f"{len(series):,} rows: expected at least two classes. Pick another target, or pass "
             "kind='regression' (--kind regression) if it is a quantity."
         )
-    return Target("classification", order.astype(np.int64)[codes], classes)
+    return Target("classification", order.astype(np.int64)[codes], classes, name)
 
 
 def encode_target(
@@ -100,7 +112,7 @@ def encode_target(
     if unseen:
         raise DataError(
             f"{where} hold the label {some(unseen)} of target {name!r}: expected labels among the "
-            f"pool's classes, {some(classes.tolist(), most=12)}. Remove those rows, mend their "
+            f"pool's classes, {some(classes.tolist(), most=12)}. Remove those rows, fix their "
             "labels, or add rows of that class to the pool."
         )
     return np.array(found, dtype=np.int64)[codes]
@@ -156,7 +168,7 @@ def _complete(values: pd.Series, name: str, *, where: str) -> pd.Series:
         if len(infinite):
             raise DataError(
                 f"target {name!r} is infinite on {len(infinite):,} rows of {where}, first at row "
-                f"{series.index[infinite[0]]}: expected finite numbers. Remove or mend those rows."
+                f"{series.index[infinite[0]]}: expected finite numbers. Remove or fix those rows."
             )
     return series
 

@@ -14,7 +14,7 @@ from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
-from apiece.engines._models import Model, resolve_model
+from apiece.engines._models import Model, resolve_model, weight_option
 from apiece.engines._refit import RefitEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
@@ -83,8 +83,12 @@ def choose_engine(
                 "expected a model with decision values, such as svm or logistic. Pass another "
                 "model, or use metric='zero_one' (--metric zero_one)."
             )
+    if dataset.sample_weight is not None:
+        weight_option(found.estimator)
     if engine != "auto":
         return _as_asked(engine, dataset, found, loss), "as asked"
+    if dataset.needs_refit is not None:
+        return RefitEngine(dataset, found, loss), f"the others cannot, since {dataset.needs_refit}"
     why = f"no faster exact engine for {found.name}"
     for kind in _FAST:
         if not kind.is_exact:
@@ -106,6 +110,8 @@ def _as_asked(engine: EngineChoice, dataset: Dataset, model: Model, loss: Loss) 
             "apiece.engines.Engine. Pass for example engine='auto'."
         )
     obstacle = kind.supports(dataset, model, loss)
+    if kind in _FAST and obstacle is None:
+        obstacle = dataset.needs_refit
     if obstacle is not None:
         raise ModelError(
             f"engine {kind.name!r} cannot compute this run: {obstacle}. Expected a model it is "

@@ -200,6 +200,30 @@ def _describe(value: Any) -> Any:
     return {"class": name, "params": _describe(vars(value))} if hasattr(value, "__dict__") else name
 
 
+def weight_option(estimator: Any) -> str:
+    """Return the keyword by which an estimator's ``fit`` takes sample weights.
+
+    In a pipeline it is that of the last step.
+
+    Raises
+    ------
+    ModelError
+        If it takes none.
+    """
+    from sklearn.utils.validation import has_fit_parameter
+
+    if hasattr(estimator, "steps"):
+        name, last = estimator.steps[-1]
+        return f"{name}__{weight_option(last)}"
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ModelError(
+            f"{type(estimator).__name__} takes no sample_weight, and the data has weights: "
+            "expected a model whose fit takes them, such as logistic or ridge. Pass another model, "
+            "or read the data without sample_weight."
+        )
+    return "sample_weight"
+
+
 def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> Model:
     """Turn a built-in name or an estimator into a model that fits the data.
 

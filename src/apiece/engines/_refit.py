@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, IntArray
 from apiece.engines._base import Engine
+from apiece.engines._models import weight_option
 from apiece.errors import EngineError
 from apiece.records import Outcome, Task
 
@@ -31,28 +32,23 @@ class RefitEngine(Engine):
         EngineError
             If a fit raises, or a loss is not a finite number; the task and point are named.
         """
-        data, k = self.dataset, task.cardinality
-        X = np.empty((k + 1, data.n_features))
-        y = np.empty(k + 1, dtype=data.y.dtype)
-        X[:k], y[:k] = data.X[task.subset], data.y[task.subset]
         model = self.model.seeded(task.seed)
-
-        loss, unconverged = self._loss(model, X[:k], y[:k], task, None)
+        loss, unconverged = self._loss(model, task.subset, task, None)
         delta = np.empty(len(task.points))
         for i, point in enumerate(task.points):
-            X[k], y[k] = data.features(task.points[i]), data.targets(task.points[i])
-            with_point, n_unconverged = self._loss(model, X, y, task, data.ids[point])
+            joined = np.append(task.subset, point)
+            with_point, n_unconverged = self._loss(model, joined, task, self.dataset.ids[point])
             delta[i] = loss - with_point
             unconverged += n_unconverged
         return Outcome(loss, delta, notes={"fits": len(delta) + 1, "unconverged": unconverged})
 
     def _loss(
-        self, model: Any, X: FloatArray, y: AnyArray, task: Task, point: object
+        self, model: Any, positions: IntArray, task: Task, point: object
     ) -> tuple[float, int]:
         """Train a fresh copy and return its loss, and whether it stopped short of convergence.
 
-        The fit gets copies of ``X`` and ``y``: a model that works in place must not change the
-        training sets of the fits that follow.
+        The fit gets copies of the points' rows and targets, in the type that the dataset keeps
+        them in: a model that works in place must not change the training sets of later fits.
         """
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
@@ -60,7 +56,10 @@ class RefitEngine(Engine):
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                fitted = clone(model).fit(X.copy(), y.copy())
+                fitted = clone(model)
+                data, weight = self.dataset, self.dataset.sample_weight
+                options = {} if weight is None else {weight_option(model): weight[positions]}
+                fitted.fit(data.take(positions), data.targets(positions), **options)
                 loss = self.metric.value(self.dataset.y_val, self._predict(fitted))
         except Exception as error:  # whatever a user's model raises is reported with its task
             raise EngineError(
@@ -76,13 +75,15 @@ class RefitEngine(Engine):
         return float(loss), int(is_short and self.model.name != "mlp")  # whose length is fixed
 
     def _predict(self, model: Any) -> AnyArray:
+        rows = self.dataset.rows_val
+        rows = rows if isinstance(rows, np.ndarray) else rows.copy()  # arrays are read-only
         if self.metric.needs not in ("proba", "decision"):
-            return np.asarray(model.predict(self.dataset.X_val))
+            return np.asarray(model.predict(rows))
         n, n_classes = len(self.dataset.y_val), self.dataset.n_classes
         is_proba = self.metric.needs == "proba"
         method = "predict_proba" if is_proba else "decision_function"
         expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
-        found = np.asarray(getattr(model, method)(self.dataset.X_val), dtype=np.float64)
+        found = np.asarray(getattr(model, method)(rows), dtype=np.float64)
         if found.shape != expected:
             raise ValueError(f"{method} returned shape {found.shape}, expected {expected}")
         return found

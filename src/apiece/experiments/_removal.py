@@ -152,11 +152,4 @@ def part_of(trial: Trial, n: int, repeat: int) -> Trial:
         rows = np.arange(data.n_pool)
     else:
         rows = np.sort(trial.draws(n, repeat + 1)[repeat].subset)
-    part = replace(
-        data,
-        points_X=data.points_X[rows],
-        points_y=data.points_y[rows],
-        ids=data.ids[rows],
-        n_pool=len(rows),
-    )
-    return replace(trial, dataset=part)
+    return replace(trial, dataset=data.with_points(rows, n_pool=len(rows)))

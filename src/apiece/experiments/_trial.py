@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import Design, DrawnPlan, make_plan
-from apiece.data import Dataset
+from apiece.data import Dataset, take_rows
 from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
 from apiece.losses import Loss
@@ -69,11 +69,11 @@ class Trial:
         part = replace(
             dataset,
             groups=None,  # experiments are about points
-            X_val=dataset.X_val[valued],
+            rows_val=take_rows(dataset.rows_val, valued),
             y_val=dataset.y_val[valued],
             ids_val=None if ids is None else ids[valued],
         )
-        X_test, y_test = dataset.X_val[tested], dataset.y_val[tested]
+        X_test, y_test = take_rows(dataset.rows_val, tested), dataset.y_val[tested]
         return cls(part, X_test, y_test, engine.model, engine.metric, seed)
 
     @property
@@ -96,7 +96,7 @@ class Trial:
         """
         data = self.dataset
         targets = data.points_y if y is None else y
-        fitted = self.model.seeded(self.seed).fit(data.points_X[rows], targets[rows])
+        fitted = self.model.seeded(self.seed).fit(data.take(rows), targets[rows])
         labels = np.asarray(fitted.predict(self.X_test))
         seen = fitted.predict_proba(self.X_test) if self.metric.needs == "proba" else labels
         scores = [-self.metric.value(self.y_test, seen)]
@@ -132,11 +132,5 @@ def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
         )
     order = stream(seed, 3).permutation(dataset.n_pool)
     order = np.concatenate([np.sort(order[n:]), np.sort(order[:n])])
-    return replace(
-        dataset,
-        points_X=dataset.X[order],
-        points_y=dataset.y[order],
-        ids=dataset.ids[order],
-        groups=None,
-        n_pool=dataset.n_pool - n,
-    )
+    part = replace(dataset, groups=None)
+    return part.with_points(order, n_pool=dataset.n_pool - n)

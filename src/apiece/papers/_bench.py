@@ -107,12 +107,8 @@ class Bench:
         candidates, test, more, pool = np.split(order, ends)
         rows = np.concatenate([np.sort(pool), np.sort(candidates)])
         moved = replace(
-            data,
-            points_X=data.X[rows],
-            points_y=data.y[rows],
-            ids=data.ids[rows],
-            n_pool=len(pool),
-            X_val=np.concatenate([data.X_val, data.X[more]]),
+            data.with_points(rows, n_pool=len(pool)),
+            rows_val=np.concatenate([data.X_val, data.X[more]]),
             y_val=np.concatenate([data.y_val, data.y[more]]),
             ids_val=None,
         )

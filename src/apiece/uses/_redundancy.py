@@ -28,7 +28,7 @@ import numpy as np
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import Design, DrawnPlan, make_plan
-from apiece.data import Dataset
+from apiece.data import Dataset, take_rows
 from apiece.errors import PlanError
 from apiece.records import Task
 from apiece.uses._rules import Basket, Rules
@@ -118,7 +118,10 @@ class Together:
         data = self.dataset
         # Candidates join training sets here, so all points are the engine's pool.
         everyone = replace(
-            data, n_pool=data.n_points, X_val=data.X_val[rows], y_val=data.y_val[rows]
+            data,
+            n_pool=data.n_points,
+            rows_val=take_rows(data.rows_val, rows),
+            y_val=data.y_val[rows],
         )
         return choose_engine(everyone, model=self.model, metric=self.metric, engine=self.engine)[0]
 

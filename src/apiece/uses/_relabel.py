@@ -125,9 +125,9 @@ def _try_labels(
     """Return contributions with every label, shape ``(draws, n_tried, n_classes)``."""
     rest = np.setdiff1d(np.arange(dataset.n_pool), tried)
     n_classes, n_pool = dataset.n_classes, dataset.n_pool
+    everyone = np.concatenate([np.arange(n_pool), tried.repeat(n_classes)])
     trial = replace(
-        dataset,
-        points_X=np.concatenate([dataset.X, dataset.features(tried).repeat(n_classes, axis=0)]),
+        dataset.with_points(everyone, n_pool=n_pool),
         points_y=np.concatenate([dataset.y, np.tile(np.arange(n_classes), len(tried))]),
         ids=np.arange(n_pool + n_classes * len(tried)),
         groups=None,

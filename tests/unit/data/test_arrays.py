@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import MinMaxScaler, TargetEncoder
 
-from apiece.data import Dataset, _arrays
+from apiece.data import Dataset, _rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -22,7 +23,6 @@ VAL = {"X_val": X[:6], "y_val": Y[:6]}
         X[::-1][::-1],
         pd.DataFrame(X),
         pd.DataFrame(X, dtype="Float64"),
-        pd.DataFrame(X, index=np.arange(40) + 100),
         X.astype(object),
         X.astype(">f8"),
         np.ma.masked_invalid(X),
@@ -224,8 +224,72 @@ def test_feature_names_must_fit(complaint):
     assert "2 names" in complaint(Dataset.from_arrays, X, Y, feature_names=["a", "b"])
 
 
-def test_a_sparse_matrix_that_would_fill_the_memory_is_refused(complaint, monkeypatch):
-    monkeypatch.setattr(_arrays, "_MOST_DENSE", 100)
-    said = complaint(Dataset.from_arrays, scipy.sparse.csr_matrix(X), Y)
-    assert "120 entries" in said
-    assert "TruncatedSVD" in said
+def test_a_sparse_matrix_stays_sparse_and_is_made_dense_when_asked_for():
+    given = scipy.sparse.random(50, 8, density=0.2, format="coo", random_state=0)
+    dataset = Dataset.from_arrays(given, np.arange(50) % 2)
+    assert scipy.sparse.issparse(dataset.rows)
+    assert scipy.sparse.issparse(dataset.rows_val)
+    assert_array_equal(dataset.X, given.toarray()[dataset.ids])
+    assert scipy.sparse.issparse(dataset.with_candidates((given, np.zeros(50))).rows)
+    scaled = Dataset.from_arrays(given, np.arange(50) % 2, standardize=True)
+    assert isinstance(scaled.rows, np.ndarray)
+
+
+def test_a_sparse_matrix_that_would_fill_the_memory_is_for_the_refit_engine(complaint, monkeypatch):
+    monkeypatch.setattr(_rows, "MOST_DENSE", 100)
+    dataset = Dataset.from_arrays(scipy.sparse.csr_matrix(X), Y, **VAL)
+    assert "120 entries" in dataset.needs_refit
+    assert "TruncatedSVD" in complaint(lambda: dataset.X)
+
+
+def test_float32_is_kept_for_models_and_doubled_for_engines():
+    dataset = Dataset.from_arrays(X.astype(np.float32), Y, standardize=True)
+    assert dataset.rows.dtype == dataset.rows_val.dtype == np.float32
+    assert dataset.X.dtype == np.float64
+    assert dataset.needs_refit is None
+    assert dataset.with_candidates((X, Y)).rows.dtype == np.float32
+
+
+def test_a_transformer_of_the_user_is_fitted_to_a_copy_of_the_pool_alone():
+    scaler = MinMaxScaler()
+    dataset = Dataset.from_arrays(X, Y, preprocess=scaler, validation=10)
+    assert_array_equal(dataset.X.min(axis=0), 0)
+    assert_array_equal(dataset.X.max(axis=0), 1)
+    assert not hasattr(scaler, "scale_")
+    pool = X[dataset.ids]
+    expected = (X[dataset.ids_val] - pool.min(0)) / (pool.max(0) - pool.min(0))
+    assert_allclose(dataset.X_val, expected, atol=1e-12)
+    assert_allclose(dataset.with_candidates((pool[:3], Y[:3])).points_X[-3:], dataset.X[:3])
+
+
+def test_a_transformer_that_sees_labels_gets_those_of_the_pool():
+    frame = pd.DataFrame({"city": np.repeat(["a", "b"], 20)})
+    dataset = Dataset.from_arrays(
+        frame, np.repeat([0.0, 1.0], 20), preprocess=TargetEncoder(), kind="regression"
+    )
+    assert dataset.n_features == 1
+    assert dataset.X[dataset.y == 1].mean() > dataset.X[dataset.y == 0].mean()
+
+
+def test_what_is_no_transformer_is_refused(complaint):
+    assert "preprocess='scale'" in complaint(Dataset.from_arrays, X, Y, preprocess="scale")
+    said = complaint(Dataset.from_arrays, X, Y, preprocess=MinMaxScaler(feature_range=(1, 0)))
+    assert "the transformer failed on the rows of the pool" in said
+
+
+def test_the_index_of_a_frame_names_the_points():
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(40)])
+    dataset = Dataset.from_arrays(frame, Y)
+    assert_array_equal(frame.loc[dataset.ids], dataset.X)
+    assert Dataset.from_arrays(frame, Y, ids=range(40)).ids.dtype == np.int64
+
+
+def test_sample_weights_belong_to_the_rows(complaint):
+    weight = np.arange(40.0)
+    dataset = Dataset.from_arrays(X, Y, sample_weight=weight)
+    assert_array_equal(dataset.sample_weight, dataset.ids)
+    assert "sample weights" in dataset.needs_refit
+    assert dataset.fingerprint != Dataset.from_arrays(X, Y).fingerprint
+    assert_array_equal(dataset.with_candidates((X[:2], Y[:2])).sample_weight[-2:], 1)
+    for bad in (weight[1:], -weight, weight * np.nan, ["heavy"] * 40):
+        assert "at least 0" in complaint(Dataset.from_arrays, X, Y, sample_weight=bad)

@@ -116,10 +116,10 @@ def test_the_representation_is_one_line(dataset):
 
 
 CHANGES = {
-    "a value of the pool": lambda d: {"points_X": _touched(d.points_X, (3, 1))},
-    "a value of a candidate": lambda d: {"points_X": _touched(d.points_X, (33, 1))},
+    "a value of the pool": lambda d: {"rows": _touched(d.points_X, (3, 1))},
+    "a value of a candidate": lambda d: {"rows": _touched(d.points_X, (33, 1))},
     "a label": lambda d: {"points_y": _flipped(d.points_y, 3)},
-    "a validation value": lambda d: {"X_val": _touched(d.X_val, (0, 0))},
+    "a validation value": lambda d: {"rows_val": _touched(d.X_val, (0, 0))},
     "a validation label": lambda d: {"y_val": _flipped(d.y_val, 0)},
     "an id": lambda d: {"ids": np.where(d.ids == d.ids[2], 777, d.ids)},
     "the classes' names": lambda d: {"classes": np.array(["no", "yep"])},
@@ -127,7 +127,7 @@ CHANGES = {
     "the kind": lambda d: {"kind": "regression"},
     "where the pool ends": lambda d: {"n_pool": 31},
     "the order": lambda d: {
-        "points_X": _swapped(d.points_X),
+        "rows": _swapped(d.points_X),
         "points_y": _swapped(d.points_y),
         "ids": _swapped(d.ids),
     },
@@ -158,7 +158,7 @@ def test_the_fingerprint_notices(dataset, what):
 
 
 def test_the_fingerprint_ignores_what_decides_nothing(dataset):
-    renamed = replace(dataset, feature_names=("a", "b", "c"), target_name="z", encoder=None)
+    renamed = replace(dataset, feature_names=("a", "b", "c"), target_name="z", transformer=None)
     assert renamed.fingerprint == dataset.fingerprint
 
 
@@ -180,7 +180,7 @@ def test_the_fingerprint_is_the_same_on_every_machine():
 
 def test_shapes_that_do_not_fit_are_refused(complaint, dataset):
     assert "do not fit together" in complaint(replace, dataset, ids=dataset.ids[:-1])
-    assert "do not fit together" in complaint(replace, dataset, X_val=dataset.X_val[:, :2])
+    assert "do not fit together" in complaint(replace, dataset, rows_val=dataset.X_val[:, :2])
 
 
 def test_importing_the_room_loads_neither_pandas_nor_scikit_learn():

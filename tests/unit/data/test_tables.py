@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from apiece import ApieceWarning
 from apiece.data import Dataset
 
 
@@ -43,10 +49,49 @@ def test_a_table_of_every_type_becomes_a_dataset(table):
     }
 
 
-def test_row_numbers_are_the_ids_whatever_the_index(table):
-    dataset = make(table.set_index(np.arange(60) * 10), ids=None, drop="code", standardize=False)
+def test_the_index_names_the_points(table):
+    shuffled = (
+        table.drop(columns="code")
+        .sample(frac=1, random_state=0)
+        .set_index(table["count"] * 100 + np.arange(60))
+    )
+    dataset = make(shuffled, ids=None, standardize=False)
+    assert dataset.ids.dtype == np.int64
+    assert_array_equal(shuffled.loc[dataset.ids, "age"], dataset.X[:, 0])
+    assert sorted([*dataset.ids, *dataset.ids_val]) == sorted(shuffled.index)
+    named = make(table.set_index("code"), ids=None)
+    assert named.ids.tolist() == make(table).ids.tolist()
+
+
+def test_an_index_that_counts_the_rows_gives_row_numbers(table):
+    dataset = make(table, ids=None, drop="code", standardize=False)
     assert_array_equal(dataset.X[:, 0], table["age"].to_numpy()[dataset.ids])
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ([7] * 60, "holds 7 more than once"),
+        ([np.nan, *range(59)], "missing on 1 rows"),
+        (pd.MultiIndex.from_product([range(6), range(10)]), "has 2 levels"),
+    ],
+)
+def test_an_index_that_cannot_name_the_points_is_left_aside_with_a_warning(table, index, words):
+    with pytest.warns(ApieceWarning, match=words):
+        dataset = make(table.set_axis(index), ids=None, drop="code")
     assert sorted([*dataset.ids, *dataset.ids_val]) == list(range(60))
+
+
+def test_candidates_keep_an_index_of_their_own(table):
+    dataset = make(table, ids=None, drop="code")
+    rows = table.drop(columns="code").head(3)
+    assert dataset.with_candidates(rows).ids[-3:].tolist() == [60, 61, 62]
+    assert dataset.with_candidates(rows.set_index(pd.Index([71, 75, 73]))).ids[-3:].tolist() == [
+        *(71, 75, 73)
+    ]
+    with pytest.warns(ApieceWarning, match="ids of other points"):
+        joined = dataset.with_candidates(table.iloc[10:13])
+    assert joined.ids[-3:].tolist() == [60, 61, 62]
 
 
 def test_the_index_can_name_the_points(table):
@@ -203,3 +248,115 @@ def test_text_features_must_be_a_count(complaint, table, text_features):
 def test_an_undeclared_text_is_refused(complaint, table):
     table["review"] = [f"review number {i}" for i in range(60)]
     assert "text='review' (--text review)" in complaint(make, table, text=None)
+
+
+@pytest.mark.parametrize("kind", ["arrow", "duckdb", "stream", "interchange"])
+def test_tables_of_other_libraries_make_the_same_dataset(table, kind):
+    arrow = pa.Table.from_pandas(table)
+    if kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        given = duckdb.sql("select * from arrow")
+    elif kind == "arrow":
+        given = arrow
+    elif kind == "stream":
+        given = Stream(arrow)
+    else:
+        given = Interchange(arrow)
+    assert make(given).fingerprint == make(table).fingerprint
+    assert make(table, validation=given).n_validation == 60
+    candidates = pa.Table.from_pandas(table.head(2).assign(code=["a", "b"]))
+    assert make(table).with_candidates(candidates).ids[-2:].tolist() == ["a", "b"]
+
+
+class Stream:
+    """Nothing but Arrow's stream of batches."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Interchange:
+    """Nothing but the dataframe interchange protocol."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __dataframe__(self, **options):
+        return self.table.__dataframe__(**options)
+
+
+def test_polars_frames_make_the_same_dataset(table):
+    pl = pytest.importorskip("polars")
+    given = pl.DataFrame({name: table[name].tolist() for name in table.columns})
+    assert make(given).fingerprint == make(table).fingerprint
+    assert make(given.lazy()).fingerprint == make(table).fingerprint
+
+
+def test_columns_of_embeddings_become_features(complaint, table):
+    vectors = np.random.default_rng(0).normal(size=(60, 5))
+    frame = table.assign(vector=list(vectors))
+    dataset = make(frame)
+    names = [f"vector[{j}]" for j in range(5)]
+    assert set(names) <= set(dataset.feature_names)
+    where = [dataset.feature_names.index(name) for name in names]
+    rows = [int(name[1:]) for name in dataset.ids]
+    assert_array_equal(dataset.X[:, where], vectors[rows])
+    assert dataset.preprocessing["columns"]["embedding"] == {"vector": 5}
+    arrow = pa.Table.from_pandas(frame)
+    fixed = pa.FixedSizeListArray.from_arrays(vectors.ravel(), 5)
+    arrow = arrow.set_column(arrow.column_names.index("vector"), "vector", fixed)
+    assert make(arrow).fingerprint == dataset.fingerprint
+    short = frame.head(3).assign(code=["a", "b", "c"], vector=[[1.0, 2.0]] * 3)
+    assert "a list of 5 numbers" in complaint(dataset.with_candidates, short)
+    assert "lists of as many numbers" in complaint(
+        make, table.assign(vector=[[1.0] * (1 + i % 2) for i in range(60)])
+    )
+    holed = frame.assign(vector=[None, *vectors[1:]])
+    assert "'vector' (1)" in complaint(make, holed)
+    assert np.isfinite(make(holed, impute=True).points_X).all()
+
+
+def test_a_transformer_of_the_user_gets_the_columns_by_name(complaint, table):
+    steps = ColumnTransformer(
+        [("city", OneHotEncoder(drop="first"), ["city"]), ("age", StandardScaler(), ["age"])]
+    )
+    dataset = make(table, text=None, preprocess=steps)
+    assert dataset.feature_names == ("city__city_Paris", "city__city_Rome", "age__age")
+    assert_allclose(dataset.X[:, 2].mean(), 0, atol=1e-12)
+    joined = dataset.with_candidates(table.assign(code=[f"c{i}" for i in range(60)]))
+    rows = [int(name[1:]) for name in dataset.ids]
+    assert_array_equal(joined.points_X[dataset.n_pool :][rows], dataset.X)
+    assert dataset.source is None
+    assert "both given" in complaint(make, table, preprocess=steps)
+    lacking = table.drop(columns="city").head(3).assign(code=["a", "b", "c"])
+    assert "lack the column 'city'" in complaint(dataset.with_candidates, lacking)
+
+
+def test_a_table_is_kept_as_it_is_without_preprocessing(complaint, table):
+    dataset = make(table, text=None, preprocess=None, validation=10)
+    assert list(dataset.rows.columns) == ["age", "count", "is_new", "city", "review"]
+    assert dataset.feature_names == ("age", "count", "is_new", "city", "review")
+    known = table.set_index("code")
+    assert dataset.rows["city"].tolist() == known.loc[dataset.ids, "city"].tolist()
+    assert dataset.rows_val["age"].tolist() == known.loc[dataset.ids_val, "age"].tolist()
+    assert "preprocess=None" in dataset.needs_refit
+    assert "preprocess='auto'" in complaint(lambda: dataset.X)
+    again = pickle.loads(pickle.dumps(make(table, text=None, preprocess=None, validation=10)))
+    assert again.fingerprint == dataset.fingerprint
+    other = make(table.assign(city="Oslo"), text=None, preprocess=None, validation=10)
+    assert other.fingerprint != dataset.fingerprint
+    joined = dataset.with_candidates(table.head(2).assign(code=["a", "b"]))
+    assert joined.rows["city"].tolist()[-2:] == table["city"].tolist()[:2]
+
+
+def test_a_column_of_weights_is_no_feature(complaint, table):
+    weights = table.assign(w=np.arange(60) + 1)
+    dataset = make(weights, sample_weight="w")
+    assert "w" not in dataset.feature_names
+    assert dataset.sample_weight.tolist() == [1 + int(name[1:]) for name in dataset.ids]
+    more = weights.head(2).assign(code=["a", "b"])
+    assert dataset.with_candidates(more).sample_weight[-2:].tolist() == [1, 2]
+    assert "at least 0" in complaint(make, weights.assign(w=-1), sample_weight="w")

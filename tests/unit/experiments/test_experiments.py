@@ -206,7 +206,7 @@ def test_what_cannot_be_done_is_refused(data):
         addition(data, take=99, at=(20, 60), n_candidates=40, samples=5, **QUICK)
     with pytest.raises(PlanError, match="candidates"):
         addition(data, n_candidates=10_000, **QUICK)
-    few = replace(data, X_val=data.X_val[:10], y_val=data.y_val[:10], ids_val=None)
+    few = replace(data, rows_val=data.X_val[:10], y_val=data.y_val[:10], ids_val=None)
     with pytest.raises(PlanError, match="at least 20"):
         removal(few, **QUICK)
 
