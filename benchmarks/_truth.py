@@ -154,13 +154,23 @@ def collect(options: argparse.Namespace) -> None:
             )
 
 
+def folders(options: argparse.Namespace) -> list[Path]:
+    """Return the runs that are there, of ``options.runs``, whose names hold ``options.only``."""
+    every = [
+        options.runs / f"{name}-logistic-{metric}-grid" for name in DATASETS for metric in METRICS
+    ]
+    return [run for run in every if options.only in run.name and (run / "manifest.json").exists()]
+
+
 def truths(options: argparse.Namespace) -> Iterator[Truth]:
-    """Read the runs that are there, of ``options.runs``, whose names hold ``options.only``."""
-    for name in DATASETS:
-        for metric in METRICS:
-            folder = options.runs / f"{name}-logistic-{metric}-grid"
-            if options.only in folder.name and (folder / "manifest.json").exists():
-                yield Truth.of(folder)
+    """Read these runs."""
+    return map(Truth.of, folders(options))
+
+
+def sets(options: argparse.Namespace) -> dict[str, set[str]]:
+    """Return the datasets that settings were chosen on, and those of the runs that are there."""
+    there = {folder.name.partition("-")[0] for folder in folders(options)}
+    return {"chosen_on": set(DATASETS), "reported_on": there}
 
 
 def points_of(run: Truth, options: argparse.Namespace) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _results import Results
 from _truth import INSIDE, Truth, dataset, positions
 from apiece import uses
 from apiece.estimators import Amortized, Bayes
@@ -66,8 +67,19 @@ def main() -> None:
     every = run.contributions()
     others = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(data.n_pool), known))
     estimators = [*(Amortized(family) for family in options.families), Bayes()]
-    head = ["points", "samples", "Monte Carlo", *options.families, "bayes with features", "seconds"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    words = ["Monte Carlo", *options.families, "bayes with features"]
+    results = Results(
+        f"amortized-{options.name}",
+        {
+            "points": "{:,}",
+            "samples": "{}",
+            **dict.fromkeys(words, "{:.3f}"),
+            "seconds": ", ".join(["{:.0f}"] * len(estimators)),
+        },
+        options,
+        chosen_on=["cifar10"],
+        reported_on=[options.name],
+    )
     for points in options.points:
         chosen = np.concatenate([known, others[: max(0, points - len(known))]])
         for samples in options.samples:
@@ -77,11 +89,10 @@ def main() -> None:
             for estimator in estimators:
                 started = time.process_time()
                 laws = estimator.fit(table, X=data.features(chosen), y=labels[chosen])
-                took.append(f"{time.process_time() - started:.0f}")
+                took.append(time.process_time() - started)
                 told.append(uses.value(laws, sizes=INSIDE)["value"].to_numpy())
-            cells = [f"{np.corrcoef(v[: len(known)], truth)[0, 1]:.3f}" for v in told]
-            cells = [f"{len(chosen):,}", f"{samples}", *cells, ", ".join(took)]
-            print(f"| {' | '.join(cells)} |", flush=True)
+            scores = [np.corrcoef(v[: len(known)], truth)[0, 1] for v in told]
+            results.add(len(chosen), samples, *scores, took)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import apiece
-from _truth import DATASETS, METRICS, Truth, dataset, matrix, positions, r2, spearman, truths
+from _results import Results
+from _truth import DATASETS, METRICS, Truth, dataset, matrix, positions, r2, sets, spearman, truths
 from apiece.estimators import Auto, Bayes, Likelihood
 from apiece.laws import Laws
 
@@ -27,7 +29,7 @@ Z90 = 1.645  # standard errors that a 90 % interval of a normal reaches
 
 
 def collect(options: argparse.Namespace) -> None:
-    """Go on with the runs of the tables and of IMDB; CIFAR-10 is too dear."""
+    """Go on with the runs of the tables and of IMDB; CIFAR-10 is too expensive."""
     for name in DATASETS[:-1]:
         for metric in METRICS:
             title = f"{name}-logistic-{metric}"
@@ -57,9 +59,15 @@ def reach(options: argparse.Namespace) -> None:
         "bayes blend": Bayes("blend"),
         "auto": Auto(),
     }
-    head = ["data", "samples", "k", "best possible R²", *methods, "auto takes"]
-    head += ["90 % cover: power", "series", "ridge", "auto"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    columns = {"run": "{}", "samples": "{}", "k": "{:,}", "best possible R²": "{:.2f}"}
+    columns |= dict.fromkeys(methods, "{:.2f}, {:.2f}, {:.2f}") | {"auto takes": "{}"}
+    coverage = ["90 % coverage: power", "series", "ridge", "coverage of auto"]
+    results = Results(
+        "beyond-reach",
+        columns | dict.fromkeys(coverage, "{:.2f}"),
+        options,
+        **sets(options),
+    )
     for run, delta, sizes in reaching(options):
         for samples in options.samples:
             table = next(run.drawn("shared", samples, 1))
@@ -67,8 +75,7 @@ def reach(options: argparse.Namespace) -> None:
             for far in FAR:
                 late = delta[:, sizes == far]
                 if late.shape[1] >= 30:
-                    cells = beyond(laws, late, far)
-                    print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
+                    results.add(run.name, samples, far, *beyond(laws, late, far))
 
 
 def reaching(options: argparse.Namespace) -> Iterator[tuple[Truth, np.ndarray, np.ndarray]]:
@@ -79,22 +86,21 @@ def reaching(options: argparse.Namespace) -> Iterator[tuple[Truth, np.ndarray, n
             yield run, *matrix(folder)
 
 
-def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[str]:
+def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[Any]:
     """What laws tell of one size beyond the fitted ones: R², Pearson, Spearman; then coverage."""
     truth = np.nanmean(late, axis=1)
     error = np.nanstd(late, axis=1) / np.sqrt(np.isfinite(late).sum(axis=1))
-    cells = [f"{1 - float((error**2).mean() / truth.var()):.2f}"]  # the truth's own error caps it
+    cells: list[Any] = [1 - (error**2).mean() / truth.var()]  # the truth's own error caps it
     for found in laws.values():
         told = found.mean(far)
-        scores = r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)
-        cells.append(", ".join(f"{score:.2f}" for score in scores))
+        cells.append([r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)])
     chosen = laws["auto"].attrs
     cells.append(f"{chosen['estimator']} {chosen['settings']['family']}")
     for word in ("bayes power", "bayes", "bayes ridge", "auto"):
         low, high = laws[word].interval(far)
         away = truth - laws[word].mean(far)
         reach = np.where(away > 0, high - laws[word].mean(far), laws[word].mean(far) - low)
-        cells.append(f"{(np.abs(away) <= np.hypot(reach, Z90 * error)).mean():.2f}")
+        cells.append((np.abs(away) <= np.hypot(reach, Z90 * error)).mean())
     return cells
 
 
@@ -102,8 +108,10 @@ def leverage(options: argparse.Namespace) -> None:
     """R² of `auto` beyond the fitted sizes among points of little and of much leverage."""
     parts = {"least half": (0, 0.5), "next 30 %": (0.5, 0.8), "next 15 %": (0.8, 0.95)}
     parts |= {"most 5 %": (0.95, 1)}
-    head = ["data", "samples", "k", "all", *parts, "leverage there", "error of the ten worst"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    columns = {"run": "{}", "samples": "{}", "k": "{:,}"}
+    columns |= dict.fromkeys(["all", *parts], "{:.2f}")
+    columns |= {"leverage there": "{:,.0f} to {:,.0f}", "error of the ten worst": "{:.0%}"}
+    results = Results("beyond-leverage", columns, options, **sets(options))
     for run, delta, sizes in reaching(options):
         data = dataset(run.name.partition("-")[0], options.data)
         every = data.features(np.arange(data.n_pool))
@@ -114,14 +122,13 @@ def leverage(options: argparse.Namespace) -> None:
             for far in FAR:
                 truth = np.nanmean(delta[:, sizes == far], axis=1)
                 told = laws.mean(far)
-                cells = [f"{r2(told, truth):.2f}"]
+                cells: list[Any] = [r2(told, truth)]
                 for low, high in parts.values():
                     at = (size >= np.quantile(size, low)) & (size <= np.quantile(size, high))
-                    cells.append(f"{r2(told[at], truth[at]):.2f}")
+                    cells.append(r2(told[at], truth[at]))
                 error = np.sort((told - truth) ** 2)[::-1]
-                cells.append(f"{size[at].min():,.0f} to {size[at].max():,.0f}")
-                cells.append(f"{error[:10].sum() / error.sum():.0%}")
-                print(f"| {run.name} | {samples} | {far:,} | {' | '.join(cells)} |", flush=True)
+                cells += [[size[at].min(), size[at].max()], error[:10].sum() / error.sum()]
+                results.add(run.name, samples, far, *cells)
 
 
 def main() -> None:

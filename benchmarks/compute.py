@@ -22,7 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import apiece
-from _truth import INSIDE, Truth, dataset
+from _results import Results
+from _truth import DATASETS, INSIDE, Truth, dataset
 from apiece import uses
 from apiece.estimators import Bayes, Likelihood
 
@@ -111,6 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     kept = options.to.with_suffix(".json")
     numbers = json.loads(kept.read_text()) if kept.exists() else {}
+    has_earlier = bool(numbers)
     for name in RUNS:
         if name in numbers or options.only not in name:
             continue
@@ -123,9 +125,24 @@ def main() -> None:
             "accuracy": accuracy(run),
         }
         kept.write_text(json.dumps(numbers, indent=1))
+    columns = {"run": "{}", "way": "{}", "samples": "{}", "seconds": "{:.3g}", "Pearson": "{:.3f}"}
+    columns |= {"training sets for truth": "{:,}", "points": "{:,}"}
+    sets = [name.partition("-")[0] for name in numbers]
+    results = Results(
+        "compute",
+        columns,
+        options,
+        chosen_on=DATASETS,
+        reported_on=sets,
+        has_earlier_rows=has_earlier,
+    )
     for name, row in numbers.items():
-        ratio = 2 * row["cost"]["refit"] * row["n_points"] / row["cost"]["task"]
-        print(f"{name}: one sample a point costs {ratio:,.0f} times as much with refits")
+        for way, curve in row["accuracy"].items():
+            refits = 2 * row["cost"]["refit"] * row["n_points"]
+            each = row["cost"]["task"] if way == "ours" else refits
+            for samples, pearson in curve:
+                cells = samples * each, pearson, row["n_truth"], row["n_points"]
+                results.add(name, way, samples, *cells)
     draw(numbers, options.to)
 
 

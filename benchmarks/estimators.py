@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from _truth import INSIDE, collect, points_of, r2, spearman, truths
+from _results import Results
+from _truth import INSIDE, collect, points_of, r2, sets, spearman, truths
 from apiece import synthetic, uses
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
@@ -48,12 +49,14 @@ def accuracy(options: argparse.Namespace) -> None:
         "bayes power": Bayes("power"),
         "bayes": Bayes(),
     }
-    head = ["data", "design", "samples", "Monte Carlo", *methods, "worst draw"]
-    head += ["Spearman", "R²", "90 % cover: power", "series"]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    columns = {"run": "{}", "design": "{}", "samples": "{}"}
+    columns |= dict.fromkeys(["Monte Carlo", *methods], "{:.3f} ± {:.3f}")
+    columns |= {"worst draw": "{:+.3f}"} | dict.fromkeys(["Spearman", "R²"], "{:.2f} → {:.2f}")
+    columns |= dict.fromkeys(["90 % coverage: power", "series"], "{:.2f}")
+    columns |= {"training sets for truth": "{:,}", "points": "{:,}"}
+    results = Results("estimators-accuracy", columns, options, **sets(options))
     for run in truths(options):
         truth, error = run.value()
-        print(f"<!-- {run.name}: {run.is_truth.sum():,} training sets for truth, {len(truth)} -->")
         for design in DESIGNS:
             for samples in options.samples:
                 rows: dict[str, list[float]] = {}
@@ -69,14 +72,13 @@ def accuracy(options: argparse.Namespace) -> None:
                         rows.setdefault(f"s {word}", []).append(spearman(values, truth))
                         rows.setdefault(f"r {word}", []).append(r2(values, truth))
                 mean = {word: float(np.mean(values)) for word, values in rows.items()}
-                cells = [f"{mean[word]:.3f} ± {np.std(rows[word]):.3f}" for word in told]
-                worst = np.subtract(rows["bayes"], rows["Monte Carlo"]).min()
-                cells.append(f"{worst:+.3f}")
+                cells: list[Any] = [[mean[word], np.std(rows[word])] for word in told]
+                cells.append(np.subtract(rows["bayes"], rows["Monte Carlo"]).min())
                 for letter in "sr":
-                    pair = [mean[f"{letter} {word}"] for word in ("Monte Carlo", "bayes")]
-                    cells.append(" → ".join(f"{cell:.2f}" for cell in pair))
-                cells += [f"{mean[f'cover {word}']:.2f}" for word in ("bayes power", "bayes")]
-                print(f"| {run.name} | {design} | {samples} | {' | '.join(cells)} |", flush=True)
+                    cells.append([mean[f"{letter} {word}"] for word in ("Monte Carlo", "bayes")])
+                cells += [mean[f"cover {word}"] for word in ("bayes power", "bayes")]
+                cells += [run.is_truth.sum(), len(truth)]
+                results.add(run.name, design, samples, *cells)
 
 
 def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
@@ -90,9 +92,11 @@ def covered(found: Any, truth: np.ndarray, error: np.ndarray) -> float:
 def features(options: argparse.Namespace) -> None:
     """The same with features, which bayes leaves out if D is shared, and by networks."""
     networks = {word: NETWORKS[word] for word in options.networks}
-    head = ["data", "samples", "Monte Carlo", "bayes", "bayes with features", "worst draw"]
-    head += ["90 % cover", *(f"{word}; 90 % cover" for word in networks)]
-    print(f"| {' | '.join(head)} |\n|" + " --- |" * len(head))
+    columns = {"run": "{}", "samples": "{}"}
+    columns |= dict.fromkeys(["Monte Carlo", "bayes", "bayes with features"], "{:.3f} ± {:.3f}")
+    columns |= {"worst draw": "{:+.3f}", "90 % coverage": "{:.2f}"}
+    columns |= {f"{word}; 90 % coverage": "{:.3f} ± {:.3f}; {:.2f}" for word in networks}
+    results = Results("estimators-features", columns, options, **sets(options))
     for run in truths(options):
         truth, error = run.value()
         known = points_of(run, options)
@@ -111,12 +115,16 @@ def features(options: argparse.Namespace) -> None:
                     rows.setdefault(word, []).append(float(np.corrcoef(estimate, truth)[0, 1]))
                 for word, frame in values.items():
                     rows.setdefault(f"cover {word}", []).append(covered(frame, truth, error))
-            cells = {w: f"{np.mean(cells):.3f} ± {np.std(cells):.3f}" for w, cells in rows.items()}
-            worst = np.subtract(rows["features"], rows["plain"]).min()
-            line = [cells["plain"], cells["bayes"], cells["features"], f"{worst:+.3f}"]
-            cover = {word: f"{np.mean(rows[f'cover {word}']):.2f}" for word in found}
-            line += [cover["features"], *(f"{cells[word]}; {cover[word]}" for word in networks)]
-            print(f"| {run.name} | {samples} | {' | '.join(line)} |", flush=True)
+            scores = {word: [np.mean(draws), np.std(draws)] for word, draws in rows.items()}
+            coverage = {word: np.mean(rows[f"cover {word}"]) for word in found}
+            results.add(
+                run.name,
+                samples,
+                *(scores[word] for word in ("plain", "bayes", "features")),
+                np.subtract(rows["features"], rows["plain"]).min(),
+                coverage["features"],
+                *([*scores[word], coverage[word]] for word in networks),
+            )
 
 
 # Synthetic -------------------------------------------------------------------------------------
@@ -125,8 +133,15 @@ def features(options: argparse.Namespace) -> None:
 def calibration(options: argparse.Namespace) -> None:
     """Coverage of 90 % intervals for psi_k on synthetic truth."""
     sizes = [100, 316, 1000, 2500, 10_000]
-    print("| truth | estimator | samples | " + " | ".join(f"k = {k:,}" for k in sizes) + " |")
-    print("|" + " --- |" * (3 + len(sizes)))
+    columns = {"truth": "{}", "estimator": "{}", "samples": "{}"}
+    columns |= {f"k = {k:,}": "{:.3f}" for k in sizes}
+    results = Results(
+        "estimators-calibration",
+        columns,
+        options,
+        chosen_on=[f"synthetic seed {seed}" for seed in range(3)],
+        reported_on=[f"synthetic seed {seed}" for seed in range(*options.seeds)],
+    )
     for family in ("series", "power"):
         for estimator in (Likelihood(family), Bayes(family)):
             for samples in (10, 50, 200):
@@ -138,8 +153,7 @@ def calibration(options: argparse.Namespace) -> None:
                     psi = truth.mean(sizes)
                     inside.append(((low <= psi) & (psi <= high)).mean(axis=0))
                 word = type(estimator).__name__.lower()
-                cells = " | ".join(f"{share:.3f}" for share in np.mean(inside, axis=0))
-                print(f"| {family} | {word} | {samples} | {cells} |", flush=True)
+                results.add(family, word, samples, *np.mean(inside, axis=0))
 
 
 def robustness(options: argparse.Namespace) -> None:
@@ -170,8 +184,10 @@ def robustness(options: argparse.Namespace) -> None:
                 known &= np.isfinite(laws.stderr(100))
             is_bad = ~known & (laws.n_samples >= 3)
             failures[word] += int(is_bad.sum())
+    columns = {"estimator": "{}", "failures": "{:,}", "points": "{:,}"}
+    results = Results("estimators-robustness", columns, options)
     for word, count in failures.items():
-        print(f"{word}: {count} failures of {n_points:,} points")
+        results.add(word, count, n_points)
 
 
 def nasty(rng: np.random.Generator, n: int) -> Contributions:
@@ -206,8 +222,9 @@ def nasty(rng: np.random.Generator, n: int) -> Contributions:
 
 def speed(options: argparse.Namespace) -> None:
     """Likelihood against 1,000 Adam steps for one point after another, in one run."""
-    print("| sizes | samples | Adam, s a point | likelihood, s a point | ratio | same or better |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    columns = {"sizes": "{}", "samples": "{:,}", "Adam, s per point": "{:.3f}"}
+    columns |= {"likelihood, s per point": "{:.2e}", "ratio": "{:,.0f}", "same or better": "{:.0%}"}
+    results = Results("estimators-speed", columns, options)
     for design, n_points in (("uniform", 500), ("grid", 20_000)):
         truth = synthetic.random_laws(n_points, random_state=0)
         table = synthetic.sample(truth, samples=1000, design=design, random_state=1, shared=False)
@@ -220,7 +237,7 @@ def speed(options: argparse.Namespace) -> None:
         ours = [_objective(table.k[row], table.delta[row], laws, j) for j, row in enumerate(rows)]
         better = np.mean([mine <= theirs + 1e-6 for mine, theirs in zip(ours, slow, strict=True)])
         count = len(np.unique(table.k))
-        print(f"| {count} | 1,000 | {loop:.3f} | {fast:.2e} | {loop / fast:,.0f} | {better:.0%} |")
+        results.add(count, 1000, loop, fast, loop / fast, better)
 
 
 def _seconds(work: Any) -> float:
@@ -273,6 +290,9 @@ def scale(options: argparse.Namespace) -> None:
     cases = [("bayes", Bayes(), 20), ("bayes power", Bayes("power"), 20)]
     cases += [("bayes ridge", Bayes("ridge"), 20)]
     cases += [("likelihood", Likelihood(), 100), ("likelihood series", Likelihood("series"), 20)]
+    columns = {"estimator": "{}", "points": "{:,}", "samples": "{}"}
+    columns |= {"seconds": "{:.1f}", "peak, GB": "{:.2f}"}
+    results = Results("estimators-scale", columns, options)
     for word, estimator, samples in cases:
         if options.only and options.only != word:
             continue
@@ -282,7 +302,7 @@ def scale(options: argparse.Namespace) -> None:
         estimator.fit(table)
         seconds = time.process_time() - started
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print(f"{word}: 100,000 points x {samples} samples, {seconds:.1f} s, peak {peak:.2f} GB")
+        results.add(word, 100_000, samples, seconds, peak)
 
 
 def main() -> None:

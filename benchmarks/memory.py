@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from _results import Results
 from apiece import Dataset
 from apiece.engines import choose_engine
 from apiece.records import Task
@@ -61,8 +62,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a case's name")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    print("| engine | points | features, MB | peak beyond them, MB |")
-    print("| --- | --- | --- | --- |")
+    columns = {"engine": "{}", "points": "{:,}"}
+    columns |= {"features, MB": "{:,.0f}", "peak beyond them, MB": "{:,.0f}"}
+    results = Results("memory", columns, options)
     for name in CASES:
         if options.only not in name:
             continue
@@ -72,7 +74,7 @@ def main() -> None:
         child.start()
         _, grown, features = answers.get()
         child.join()
-        print(f"| {name} | {n:,} | {features:,.0f} | {grown:,.0f} |", flush=True)
+        results.add(name, n, features, grown)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,12 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _results import Results
 from apiece import uses
 from apiece.experiments import detection
 
 HERE = Path(__file__).parent
+CHOSEN_ON = ("higgs", "magic", "adult", "imdb")  # plausibility was compared with values on these
 
 
 def load(path: Path, n: int, n_validation: int, seed: int):
@@ -63,7 +65,7 @@ def by_pydvl(python: str, arrays) -> dict[str, tuple]:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(source, **arrays)
-        subprocess.run([python, HERE / "pydvl_values.py", source, target], check=True)
+        subprocess.run([python, HERE / "_pydvl_values.py", source, target], check=True)
         with np.load(target) as file:
             names = [name for name in file.files if not name.endswith(":seconds")]
             return {f"pyDVL {name}": (file[name], float(file[f"{name}:seconds"])) for name in names}
@@ -140,23 +142,28 @@ def suggested(where, dataset, laws, plausible, is_wrong) -> list[dict]:
     ]
 
 
-def show(table: pd.DataFrame) -> None:
-    """Print means over draws, and the time that pyDVL takes over ours."""
-    told = table["method"].str.startswith("relabel")
-    auc = table[~told].pivot_table(index=["dataset", "flipped"], columns="method", values="auc")
-    print(auc.round(3).to_string())
-    spread = table[~told].groupby("method")["seconds"].median()
-    wide = table[~told].pivot_table(
+def show(table: pd.DataFrame, options: argparse.Namespace, has_earlier: bool) -> None:
+    """Add means over draws; and the time that pyDVL takes for as many contributions, over ours."""
+    sets = {"chosen_on": CHOSEN_ON, "reported_on": options.datasets.split(",")}
+    about = {**sets, "has_earlier_rows": has_earlier}
+    columns = {"data": "{}", "flipped": "{:.0%}", "method": "{}", "AUC": "{:.3f}"}
+    columns |= {"precision": "{:.2f}", "recall": "{:.2f}", "suggested": "{:.1f}"}
+    columns |= {"seconds, median": "{:.3f}", "draws": "{}"}
+    results = Results("mislabel", columns, options, **about)
+    scores = ["auc", "precision", "recall", "suggested"]
+    for where, part in table.groupby(["dataset", "flipped", "method"]):
+        means = [part[score].mean() for score in scores]
+        results.add(*where, *means, part["seconds"].median(), len(part))
+    wide = table.pivot_table(
         index=["dataset", "draw", "flipped"], columns="method", values="seconds"
     )
-    print("\nmedian seconds of processor time\n", spread.round(3).to_string())
-    if "contributions, as many" in wide:
-        ratio = (wide["pyDVL permutation shapley"] / wide["contributions, as many"]).dropna()
-        told_of = ratio.groupby("dataset").describe()[["count", "min", "50%", "max"]]
-        print("\npyDVL permutation Shapley / ours, as many contributions")
-        print(told_of.round(0).to_string())
-    rules = table[told].groupby(["dataset", "flipped", "method"])
-    print(rules[["precision", "recall", "suggested"]].mean().round(2).to_string())
+    if "contributions, as many" not in wide:
+        return
+    columns = {"data": "{}", "lowest": "{:.0f}", "median": "{:.0f}", "highest": "{:.0f}"}
+    results = Results("mislabel-speed", columns | {"cells": "{}"}, options, **about)
+    ratio = (wide["pyDVL permutation shapley"] / wide["contributions, as many"]).dropna()
+    for name, part in ratio.groupby("dataset"):
+        results.add(name, part.min(), part.median(), part.max(), len(part))
 
 
 def main() -> None:
@@ -172,7 +179,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
-    table = pd.read_csv(options.to) if options.to.exists() else pd.DataFrame()
+    has_earlier = options.to.exists()
+    table = pd.read_csv(options.to) if has_earlier else pd.DataFrame()
     with threadpool_limits(1):
         for draw in range(options.draws):
             for name in options.datasets.split(","):
@@ -182,13 +190,13 @@ def main() -> None:
                     ):
                         continue
                     if time.monotonic() > end:
-                        show(table)
+                        show(table, options, has_earlier)
                         sys.exit("# time is up; repeat the command to go on")
                     rows = pd.DataFrame(one(name, share, draw, options))
                     table = pd.concat([table, rows], ignore_index=True)
                     options.to.parent.mkdir(parents=True, exist_ok=True)
                     table.to_csv(options.to, index=False)
-    show(table)
+    show(table, options, has_earlier)
 
 
 if __name__ == "__main__":

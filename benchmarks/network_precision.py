@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from _results import Results
 from apiece import Dataset
 from apiece.engines import _mlp_training as training
 from apiece.engines import resolve_model
@@ -197,7 +198,7 @@ def load(path: Path) -> Dataset:
     )
 
 
-def compare(dataset: Dataset, k: int, n: int, count: bool) -> None:
+def compare(dataset: Dataset, k: int, n: int, results: Results, count: bool) -> None:
     order = np.random.default_rng(k).permutation(N_POOL)
     D, points = order[:k], np.sort(order[k : k + n])
     data = dataset.X[D], dataset.y[D], dataset.X[points], dataset.y[points]
@@ -236,15 +237,13 @@ def compare(dataset: Dataset, k: int, n: int, count: bool) -> None:
     for name, way in ways.items():
         found, seconds = run(way)
         error = np.abs(found - expected) / size
-        line = (
-            f"| {k} | {name} | {np.median(error):.0e} | {error.max():.0e} | "
-            f"{np.count_nonzero(error > 1e-4)} of {n} | {seconds / engine:.2f} |"
-        )
+        above = [np.count_nonzero(error > 1e-4), n]
+        cells = [k, name, np.median(error), error.max(), above, seconds / engine]
         if decisions is not None:
             is_turned = decisions.is_turned
-            line += f" {is_turned.sum()} | {error[~is_turned].max(initial=0):.0e} |"
+            cells += [is_turned.sum(), error[~is_turned].max(initial=0)]
             decisions.is_turned = np.zeros(n, dtype=bool)
-        print(line, flush=True)
+        results.add(*cells)
 
 
 def main() -> None:
@@ -256,12 +255,15 @@ def main() -> None:
     parser.add_argument("--decisions", action="store_true", help="count ReLUs that turned")
     options = parser.parse_args()
     dataset = load(options.data / f"{options.name}.npz")
-    more = [" turned | largest of the rest |", " --- | --- |"] if options.decisions else ["", ""]
-    print("| k | way | median error | largest | above 1e-4 | time of the engine |" + more[0])
-    print("| --- | --- | --- | --- | --- | --- |" + more[1])
+    columns = {"k": "{:,}", "way": "{}", "median error": "{:.0e}", "largest": "{:.0e}"}
+    columns |= {"above 1e-4": "{} of {}", "time of the engine": "{:.2f}"}
+    if options.decisions:
+        columns |= {"turned": "{}", "largest of the rest": "{:.0e}"}
+    word = "-decisions" if options.decisions else ""
+    results = Results(f"network-precision-{options.name}{word}", columns, options)
     with threadpool_limits(1):
         for k in options.k:
-            compare(dataset, k, options.n, options.decisions)
+            compare(dataset, k, options.n, results, options.decisions)
 
 
 if __name__ == "__main__":

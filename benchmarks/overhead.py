@@ -1,8 +1,8 @@
-"""What campaign and store add to the bare refits, in time and in bytes per contribution.
+"""What `collect` and its store add to the bare refits, in time and in bytes per contribution.
 
-Both sides train the same models on the same training sets, one process, one BLAS thread, in turns
-so that a noisy machine disturbs both alike. The bare side is the loop a user would write: clone,
-fit, predict, and score with the same log loss; nothing is stored.
+Both sides train the same models on the same training sets, one process, one BLAS thread, in turns,
+by processor time, which other processes on the machine disturb least. The bare side is the loop a
+user would write: clone, fit, predict, and score with the same log loss; nothing is stored.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _results import Results
 from apiece.collection import Design, make_plan
 from apiece.losses import LOSSES
 
@@ -44,7 +45,7 @@ def bare(dataset, plan) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    options = parser.parse_args()
 
     X, y = load_breast_cancer(return_X_y=True)
     dataset = apiece.Dataset.from_arrays(X, y, standardize=True, validation=150)
@@ -56,13 +57,13 @@ def main() -> None:
         strata=dataset.y,
     )
     folder = Path(tempfile.mkdtemp())
-    seconds = {"bare": [], "campaign": []}
+    seconds = {"bare": [], "collect": []}
     with threadpool_limits(1):
-        for number in range(rounds):
-            started = time.perf_counter()
+        for number in range(options.rounds):
+            started = time.process_time()
             n = bare(dataset, plan)
-            seconds["bare"].append(time.perf_counter() - started)
-            started = time.perf_counter()
+            seconds["bare"].append(time.process_time() - started)
+            started = time.process_time()
             run = apiece.collect(
                 dataset,
                 model=MODEL,
@@ -73,18 +74,32 @@ def main() -> None:
                 to=folder / str(number),
                 progress=False,
             )
-            seconds["campaign"].append(time.perf_counter() - started)
+            seconds["collect"].append(time.process_time() - started)
     assert run.progress().n_contributions == n
     size = sum(file.stat().st_size for file in (folder / "0" / "shards").iterdir())
-    ratios = np.array(seconds["campaign"]) / np.array(seconds["bare"])
+    ratios = np.array(seconds["collect"]) / np.array(seconds["bare"])
     shutil.rmtree(folder)
-    print(f"contributions              {n:,} (logistic regression, {dataset.n_features} features)")
-    print(f"bare refits                {1e3 * min(seconds['bare']) / n:.2f} ms each")
-    print(f"campaign and store         {1e3 * min(seconds['campaign']) / n:.2f} ms each")
-    best = min(seconds["campaign"]) / min(seconds["bare"])
-    print(f"ratio of the best rounds   {best:.3f}")
-    print(f"ratio in each round        {', '.join(f'{ratio:.3f}' for ratio in ratios)}")
-    print(f"bytes per contribution     {size / n:.2f}")
+    results = Results(
+        "overhead",
+        {
+            "contributions": "{:,}",
+            "bare refits, ms each": "{:.2f}",
+            "`collect`, ms each": "{:.2f}",
+            "ratio of the best rounds": "{:.3f}",
+            "ratio, lowest and highest round": "{:.3f} to {:.3f}",
+            "bytes per contribution": "{:.2f}",
+        },
+        {**vars(options), "sizes": SIZES, "samples": SAMPLES, "seed": SEED},
+    )
+    best = {word: min(times) for word, times in seconds.items()}
+    results.add(
+        n,
+        1e3 * best["bare"] / n,
+        1e3 * best["collect"] / n,
+        best["collect"] / best["bare"],
+        [ratios.min(), ratios.max()],
+        size / n,
+    )
 
 
 if __name__ == "__main__":

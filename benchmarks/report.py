@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import apiece
+from _results import Results
 from apiece import synthetic
 from apiece.laws import Series
 
@@ -113,8 +114,9 @@ def main() -> None:
     parser.add_argument("--family", choices=("power", "series"), help="both by default")
     options = parser.parse_args()
     print(f"{options.points:,} points, {options.samples} contributions each")
-    print("| family | columns | MB | s to write | s to open | sizes a second | ms of thread |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    columns = {"family": "{}", "columns": "{}", "MB": "{:.1f}", "s to write": "{:.1f}"}
+    columns |= {"s to open": "{:.2f}", "sizes per second": "{:.0f}", "ms of thread": "{:.0f}"}
+    results = Results("report", columns, options)
     driver = browser()
     driver.set_script_timeout(120)
     driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
@@ -130,11 +132,7 @@ def main() -> None:
                     size = path.stat().st_size / 1e6
                     rounds = [measure(driver, path.as_uri(), 30) for _ in range(options.rounds)]
                 opened, moved, busy = (min(r[i] for r in rounds) for i in (0, 1, 2))
-                print(
-                    f"| {family} | {name} | {size:.1f} | {wrote:.1f} | {opened / 1000:.2f} | "
-                    f"{1000 / moved:.0f} | {busy:.0f} |",
-                    flush=True,
-                )
+                results.add(family, name, size, wrote, opened / 1000, 1000 / moved, busy)
     finally:
         driver.quit()
 

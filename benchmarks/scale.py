@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import apiece
+from _results import Results
 from apiece.collection import dismiss_workers
 
 N_FEATURES, N_VALIDATION, SIZES, SAMPLES = 64, 1_000, (100, 500), 20
@@ -146,15 +147,12 @@ def plot(options: argparse.Namespace) -> None:
     clock = [told("collect", "seconds", n) for n in sizes]
     collect, fit = ([told(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
     peak = [[told(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
-    print(
-        "| points | contributions | collect, clock | core seconds | per core second | fit | peak |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for n, m, s, c, f, *mb in zip(sizes, count, clock, collect, fit, *peak, strict=True):
-        print(
-            f"| {n:,} | {m:,} | {s:,.0f} s | {c:,.0f} | {m / c:,.0f} | {f:,.0f} | "
-            f"{max(mb):.2f} GB |"
-        )
+    columns = {"points": "{:,}", "contributions": "{:,}", "collect, clock, s": "{:,.0f}"}
+    columns |= {"core seconds": "{:,.0f}", "contributions per core second": "{:,.0f}"}
+    columns |= {"fit, core seconds": "{:,.0f}", "peak, GB": "{:.2f}"}
+    results = Results("scale", columns, options, has_earlier_rows=True)
+    for n, m, s, c, f, *gb in zip(sizes, count, clock, collect, fit, *peak, strict=True):
+        results.add(n, m, s, c, m / c, f, max(gb))
     power = np.polyfit(np.log(count), np.log(collect), 1)[0]
     print(f"collecting takes time as contributions to the power {power:.2f}")
     with look():
@@ -226,6 +224,11 @@ def workers(options: argparse.Namespace) -> None:
     small = {"engine": "logistic", "points": few[:2], "samples": 2, "share": 1}
     starts = [timed(2, **small)[0] for _ in range(3)]
     print(f"start-up: {starts[0]:.1f} s with two workers to start, {min(starts[1:]):.2f} s without")
+    columns = {"engine": "{}", "per second, 1 worker": "{:,.0f}", "2 workers": "{:,.0f}"}
+    columns |= {"ratio": "{:.2f}", "ratio by processor time": "{:.2f}"}
+    columns |= {"seconds of a run": "{:.0f} to {:.0f}"}
+    settings = {**vars(options), "start_up": starts}
+    results = Results("scale-workers", columns, settings)
     for name, case in cases.items():
         rate, spent = {1: 0.0, 2: 0.0}, {1: np.inf, 2: np.inf}
         lengths = []
@@ -234,12 +237,8 @@ def workers(options: argparse.Namespace) -> None:
             lengths.append(seconds)
             rate[n_jobs] = max(rate[n_jobs], n / seconds)
             spent[n_jobs] = min(spent[n_jobs], used / n)
-        print(
-            f"{name}: {rate[1]:,.0f}/s with 1 worker, {rate[2]:,.0f}/s with 2, ratio "
-            f"{rate[2] / rate[1]:.2f}; by processor time {2 * spent[1] / spent[2]:.2f}; "
-            f"runs of {min(lengths):.0f} to {max(lengths):.0f} s",
-            flush=True,
-        )
+        ratios = rate[2] / rate[1], 2 * spent[1] / spent[2]
+        results.add(name, rate[1], rate[2], *ratios, [min(lengths), max(lengths)])
 
 
 def main() -> None:

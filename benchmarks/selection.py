@@ -23,9 +23,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _results import Results
 from apiece.collection import Design, make_plan
 
 N_POOL, N_TEST = 6000, 8000
+WAYS = ["together, this size", "together, other size", "alone, this size", "alone, other size"]
+WAYS += ["Shapley by samples"]
+CHOSEN_ON = ("higgs", "magic", "adult", "imdb")  # the ways were compared on these
 DEADLINE = float("inf")
 
 
@@ -102,8 +106,8 @@ def measure(file: Path, dataset, test, chosen, take: int, at: int, repeats: int)
     pd.DataFrame(rows).to_csv(file, index=False)
 
 
-def show(name: str, take: int, at: int, sizes, files: list[Path]) -> None:
-    """Print gains over random candidates, and over picks together at this size, in thousandths.
+def show(results: Results, name: str, take: int, at: int, sizes, files: list[Path]) -> None:
+    """Add gains over random candidates, and over picks together at this size, in thousandths.
 
     Errors are those of the mean over splits, which differ in all their rows.
     """
@@ -112,11 +116,10 @@ def show(name: str, take: int, at: int, sizes, files: list[Path]) -> None:
     other = sizes[0] + sizes[1] - at
     ways = [f"together {at}", f"together {other}", f"alone {at}", f"alone {other}"]
     ways += ["Shapley by samples"]
-    print(f"# {len(splits)} splits; {', '.join(ways)}")
-    for base in ("random", ways[0]):
+    for base, word in (("random", "random"), (ways[0], WAYS[0])):
         gaps = splits[ways].sub(splits[base], axis=0)
-        cells = [f"{gaps[way].mean():.2f} ± {gaps[way].sem():.2f}" for way in ways]
-        print(f"| {name}, {take} to {at:,}, over {base} | " + " | ".join(cells) + " |", flush=True)
+        cells = [[gaps[way].mean(), gaps[way].sem()] for way in ways]
+        results.add(name, take, at, word, *cells, len(splits))
 
 
 def main() -> None:
@@ -136,13 +139,28 @@ def main() -> None:
     global DEADLINE
     DEADLINE = time.monotonic() + 60 * options.minutes
     low, high = (int(size) for size in options.sizes.split(","))
+    results = Results(
+        f"selection-{options.take}-{low}-{high}",
+        {
+            "data": "{}",
+            "picks": "{}",
+            "added to": "{:,}",
+            "gain over": "{}",
+            **dict.fromkeys(WAYS, "{:.2f} ± {:.2f}"),
+            "splits": "{}",
+        },
+        options,
+        chosen_on=CHOSEN_ON,
+        reported_on=options.datasets.split(","),
+        has_earlier_rows=options.to.exists(),
+    )
     with threadpool_limits(1):
         for name in options.datasets.split(","):
             for split in range(options.splits):
                 one(name, split, (low, high), options)
             for at in (low, high):
                 files = [_gains(options, name, at, split) for split in range(options.splits)]
-                show(name, options.take, at, (low, high), files)
+                show(results, name, options.take, at, (low, high), files)
 
 
 def one(name: str, split: int, sizes, options) -> None:

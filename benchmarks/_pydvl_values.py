@@ -1,6 +1,6 @@
 """Values by pyDVL, computed where pyDVL is installed, for `mislabel.py`.
 
-    python pydvl_values.py IN.npz OUT.npz
+    python _pydvl_values.py IN.npz OUT.npz
 
 IN holds `X`, `y`, `X_val`, `y_val`, `permutations` and `seed`; OUT gets the values of each method
 and the seconds of processor time that it took. pyDVL wants an older NumPy than pyarrow, hence a

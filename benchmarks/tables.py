@@ -1,0 +1,103 @@
+"""Write the tables of the documentation from the files in benchmarks/results.
+
+A page marks where a table goes::
+
+    <!-- table: engines -->
+    <!-- /table -->
+
+Words after the name choose rows and columns, such as ``data=higgs columns=k,ratio``.
+With ``--check`` nothing is written; pages that differ from their files are listed, and the
+exit code is 1.
+
+    python benchmarks/tables.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from _results import RESULTS, ROOT, head, line
+
+MARK = re.compile(r"(<!-- table: ([\w-]+)(.*?) -->\n).*?(<!-- /table -->)", re.DOTALL)
+
+
+def table(content: dict[str, Any], words: str) -> str:
+    """Return the Markdown of a result file, and where the numbers come from."""
+    chosen = dict(re.findall(r"([\w.-]+)=(\"[^\"]*\"|\S+)", words))
+    chosen = {key: value.strip('"') for key, value in chosen.items()}
+    names = chosen.pop("columns", None)
+    columns = content["columns"]
+    if names is not None:
+        columns = {name: columns[name] for name in names.split(",")}
+    rows = content["rows"]
+    for key, value in chosen.items():
+        rows = [row for row in rows if str(row[key]) == value]
+    if not rows:
+        raise SystemExit(f"{content['name']}.json has no rows with {words.strip()!r}")
+    return "\n".join(
+        [*head(columns), *(line(row, columns) for row in rows), "", f"*{source(content)}*", ""]
+    )
+
+
+def source(content: dict[str, Any]) -> str:
+    """Return a sentence on what was measured where."""
+    machine, versions = content["machine"], content["versions"]
+    commit = (content["commit"] or "unknown")[:8] + (", changed" if content["is_changed"] else "")
+    said = (
+        f"`{content['command']}`, {content['date'][:10]}, commit {commit}, Python "
+        f"{versions['python']}, NumPy {versions['numpy']}, scikit-learn "
+        f"{versions['scikit-learn']}, {machine['cpu_count']} x {machine['processor']}."
+    )
+    if content["has_earlier_rows"]:
+        said += " Some rows are from earlier, interrupted calls."
+    if content["chosen_on"]:
+        apart = sorted(set(content["reported_on"]) - set(content["chosen_on"]))
+        said += f" Settings were chosen on {', '.join(content['chosen_on'])}; sets that had no "
+        said += f"part in choosing: {', '.join(apart) or 'none'}."
+    return said
+
+
+def filled(text: str, results: Path) -> str:
+    """Return a page with every marked table as its file has it."""
+
+    def replaced(match: re.Match[str]) -> str:
+        file = results / f"{match[2]}.json"
+        if not file.exists():
+            raise SystemExit(f"there is no {file.name} in {results}: run the benchmark first")
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return match[1] + "\n" + table(content, match[3]) + "\n" + match[4]
+
+    return MARK.sub(replaced, text)
+
+
+def pages(root: Path) -> Iterator[Path]:
+    yield from sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only say whether pages agree")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder with README.md and docs/")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the JSON files")
+    options = parser.parse_args()
+    stale = []
+    for page in pages(options.root):
+        before = page.read_text(encoding="utf-8")
+        after = filled(before, options.results)
+        if after != before:
+            stale.append(page.relative_to(options.root).as_posix())
+            if not options.check:
+                page.write_text(after, encoding="utf-8")
+    if options.check and stale:
+        sys.exit(f"{', '.join(stale)}: tables differ from benchmarks/results. Run: make tables")
+    print(f"{len(stale)} pages written" if stale else "tables agree with their files")
+
+
+if __name__ == "__main__":
+    main()
