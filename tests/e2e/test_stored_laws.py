@@ -197,7 +197,7 @@ def test_stored_laws_are_fitted_again_with_their_settings(place, caplog):
     assert opened.laws().attrs == fitted.attrs
     grow(place)
     opened = apiece.open(place / "run")
-    with caplog.at_level(logging.INFO, logger="apiece"):
+    with caplog.at_level(logging.INFO, logger="apiece.laws"):
         again = opened.laws()
     before, after = fitted.attrs["fitted_to"], again.attrs["fitted_to"]
     assert f"was fitted to {before['n_contributions']:,} contributions" in caplog.text

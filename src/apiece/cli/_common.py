@@ -117,7 +117,8 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def _log_as_lines(quiet: bool) -> Iterator[None]:
-    log, handler = logging.getLogger("apiece"), _Lines()
+    """Print what is logged about laws; progress prints its messages itself."""
+    log, handler = logging.getLogger("apiece.laws"), _Lines()
     before = log.level, log.propagate
     log.setLevel(logging.CRITICAL + 1 if quiet else logging.INFO)
     log.propagate = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -43,7 +43,7 @@ def value(
     sizes: tuple[int, ...] | None,
     beta: str,
     weights: dict[str, float] | None,
-    source: str,
+    source: Literal["law", "samples"],
     memory: str | None,
     out: Path | None,
     as_json: bool,

@@ -109,6 +109,10 @@ class Laws:
                     f"{name} has shape {column.shape}: expected {shape}, for {n} points and the "
                     f"parameters {', '.join(self.family.parameters)}. Pass columns that agree."
                 )
+        if self.cov is not None:  # symmetric to the last bit, as a file keeps it
+            above = np.triu(self.cov, 1)
+            diagonal = np.tril(np.triu(self.cov))
+            object.__setattr__(self, "cov", above + diagonal + np.swapaxes(above, 1, 2))
         object.__setattr__(self, "k_range", check_range(self.k_range, "k_range"))
         object.__setattr__(self, "attrs", plain(self.attrs, "attrs"))
         object.__setattr__(self, "diagnostics", plain(self.diagnostics, "diagnostics"))

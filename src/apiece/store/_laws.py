@@ -24,7 +24,7 @@ from apiece.records import Contributions
 if TYPE_CHECKING:
     from apiece.store._run import Run
 
-_log: Final = logging.getLogger("apiece")
+_log: Final = logging.getLogger("apiece.laws")
 
 # What laws and their run must have in common.
 _IDENTITY: Final = ("dataset", "model", "metric", "design", "seed", "groups")

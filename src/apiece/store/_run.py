@@ -233,7 +233,7 @@ class Run:
         estimator with the same settings. Laws of a complete run are stored; those of an unfinished
         run are not, so that looking at a run does not fix its answer.
 
-        What happened is logged under the name ``apiece``.
+        What happened is logged under the name ``apiece.laws``.
 
         Parameters
         ----------

@@ -8,7 +8,19 @@ from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._boundary import boundary, boundary_relation
 from apiece.uses._crossings import crossing, crossings
 from apiece.uses._exchange import exchange
-from apiece.uses._kinds import KINDS, OF_A_GAME, Weighting, size_weights
+from apiece.uses._kinds import (
+    KINDS,
+    Banzhaf,
+    BetaShapley,
+    DataShapley,
+    Distributional,
+    GivenWeights,
+    LeaveOneOut,
+    Semivalue,
+    Weighting,
+    as_semivalue,
+    size_weights,
+)
 from apiece.uses._means import means
 from apiece.uses._models import compare_laws
 from apiece.uses._movers import movers
@@ -27,10 +39,16 @@ from apiece.uses._weights import SizeWeights, nodes
 __all__ = [
     "ADVICE",
     "KINDS",
-    "OF_A_GAME",
+    "Banzhaf",
+    "BetaShapley",
+    "DataShapley",
+    "Distributional",
+    "GivenWeights",
     "Joint",
+    "LeaveOneOut",
     "Quotas",
     "Rules",
+    "Semivalue",
     "SizeWeights",
     "Together",
     "Weighting",
@@ -38,6 +56,7 @@ __all__ = [
     "advice_from_laws",
     "advise",
     "agreement",
+    "as_semivalue",
     "boundary",
     "boundary_relation",
     "compare",

@@ -26,7 +26,7 @@ from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import ApieceWarning, FitError
 from apiece.laws import quantile
 from apiece.records import Contributions, Table
-from apiece.uses._kinds import Weighting, size_weights
+from apiece.uses._kinds import Kind, Semivalue, Weighting, size_weights
 from apiece.uses._ranks import add_ranks, n_draws
 from apiece.uses._weights import SizeWeights
 
@@ -70,7 +70,7 @@ class _Strata(NamedTuple):
 def value_samples(
     contributions: Table,
     *,
-    kind: str = "shapley",
+    kind: Kind | Semivalue = "shapley",
     sizes: tuple[int, int] | None = None,
     n: int | None = None,
     a: float = 16.0,

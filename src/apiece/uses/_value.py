@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import RandomState
 from apiece.errors import ApieceWarning
 from apiece.laws import Laws, quantile
-from apiece.uses._kinds import Weighting, size_weights
+from apiece.uses._kinds import Kind, Semivalue, Weighting, size_weights
 from apiece.uses._ranks import add_ranks, drawn_values
 from apiece.uses._weights import SizeWeights, nodes
 
@@ -23,7 +23,7 @@ _ENOUGH: Final = 1_000  # points that tell where values come from
 def values_of_laws(
     laws: Laws,
     *,
-    kind: str = "shapley",
+    kind: Kind | Semivalue = "shapley",
     sizes: tuple[int, int] | None = None,
     n: int | None = None,
     a: float = 16.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from apiece.records import Contributions, marked
 from apiece.store import Run, laws_of
 from apiece.uses._advise import advice_from_laws, doubted
 from apiece.uses._agreement import agreement
-from apiece.uses._kinds import OF_A_GAME, Weighting
+from apiece.uses._kinds import Kind, Semivalue, Weighting, as_semivalue
 from apiece.uses._plausible import plausibility
 from apiece.uses._relabel import relabel
 from apiece.uses._rules import Quotas
@@ -31,17 +31,19 @@ from apiece.uses._value import values_of_laws
 if TYPE_CHECKING:
     import pandas as pd
 
+Redundancy = Literal["auto", "aware", "none"]
+
 
 def value(
     laws: Laws | Run | Contributions,
     *,
-    kind: str = "shapley",
+    kind: Kind | Semivalue = "shapley",
     sizes: tuple[int, int] | None = None,
     n: int | None = None,
     a: float = 16.0,
     b: float = 1.0,
     weights: Weighting | None = None,
-    source: str = "law",
+    source: Literal["law", "samples"] = "law",
     level: float = 0.9,
     top: int | None = None,
     random_state: RandomState = 0,
@@ -58,8 +60,8 @@ def value(
     kind
         ``shapley`` (Distributional Shapley: the mean over ``sizes``), ``data-shapley``,
         ``beta-shapley``, ``banzhaf`` or ``loo`` (leave-one-out) in a game of ``n`` points, or
-        ``weights``. The kinds of a game also weigh sizes below the sampled ones, where a law is
-        extrapolated; pass ``sizes`` to keep to some.
+        ``weights``; or a `Semivalue`. The kinds of a game also weigh sizes below the sampled ones,
+        where a law is extrapolated; pass ``sizes`` to keep to some.
     sizes
         ``(k_min, k_max)``, both included; by default the sampled range for ``shapley``, and all
         sizes from 0 to n - 1 for the kinds of a game.
@@ -90,13 +92,11 @@ def value(
     """
     one_of("source", source, ("law", "samples"))
     attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
+    semivalue = as_semivalue(kind, a=a, b=b, weights=weights)
     options: dict[str, Any] = {
-        "kind": kind,
+        "kind": semivalue,
         "sizes": sizes,
-        "n": attrs.get("n_pool") if n is None and kind in OF_A_GAME else n,
-        "a": a,
-        "b": b,
-        "weights": weights,
+        "n": attrs.get("n_pool") if n is None and semivalue.needs_n else n,
         "level": level,
         "top": top,
         "random_state": random_state,
@@ -163,7 +163,7 @@ def select(
     quotas: Quotas | None = None,
     costs: Any = None,
     budget: float | None = None,
-    redundancy: str | None = "auto",
+    redundancy: Redundancy | None = "auto",
     dataset: Dataset | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
