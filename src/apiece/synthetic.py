@@ -17,7 +17,7 @@ from apiece._base.check import one_of, some
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray, IntArray
 from apiece.errors import FitError, PlanError
-from apiece.laws import Laws, Power, Series
+from apiece.laws import FamilyLike, Laws, resolve_family
 from apiece.laws.sizes import check_range, middle
 from apiece.records import Contributions
 
@@ -28,7 +28,7 @@ _TYPICAL: Final = 1e-4  # typical contribution in the middle of the sizes, in un
 def random_laws(
     n_points: int,
     *,
-    family: str = "power",
+    family: FamilyLike = "power",
     random_state: RandomState = 0,
     sizes: tuple[int, int] = (100, 1000),
     harmful: float = 0.3,
@@ -38,7 +38,8 @@ def random_laws(
     Power laws have $\alpha \sim \mathcal{N}(1.2, 0.3)$ cut off below 0.1 and
     $\log|\psi_\mathrm{ref}| \sim \mathcal{N}(\log 10^{-4}, 1)$ at the middle size, so that
     $\log|c| = \log|\psi_\mathrm{ref}| + \alpha\log k_\mathrm{ref}$ rises with $\alpha$ as in the
-    paper. Series laws have normal terms at the middle size, each smaller than the one before.
+    paper. Sums of terms, such as series laws, have normal terms at the middle size, each smaller
+    than the one before; other families have typical shapes.
     Noise has $\beta \sim \mathcal{N}(2.5, 0.3)$, and at the middle size a standard deviation of
     typically twice the contribution, with the heavy tail of a Student t of 4 degrees in its log.
 
@@ -47,13 +48,13 @@ def random_laws(
     n_points
         How many points.
     family
-        ``"power"`` or ``"series"``.
+        ``"power"``, ``"series"``, or any other word for a family, or a family.
     random_state
         Seed of the population.
     sizes
         Smallest and largest cardinality that the laws are about.
     harmful
-        Share of power laws with a negative sign.
+        Share of laws with a negative sign; sums of terms have either sign equally often.
 
     Examples
     --------
@@ -61,7 +62,6 @@ def random_laws(
     >>> bool(abs(laws.alpha.mean() - 1.2) < 0.05)
     True
     """
-    one_of("family", family, ("power", "series"))
     if n_points < 1:
         raise PlanError(f"n_points={n_points}: expected at least 1. Pass for example n_points=100.")
     seed = seed_from(random_state)
@@ -69,19 +69,13 @@ def random_laws(
     k_range = check_range(sizes)
     k_ref = middle(k_range)
     height = _TYPICAL * np.exp(rng.standard_normal(n_points))
-    if family == "power":
-        alpha = np.maximum(rng.normal(1.2, 0.3, n_points), 0.1)
-        sign = np.where(rng.random(n_points) < harmful, -1.0, 1.0)
-        params = Power().from_local(np.stack([sign * height, alpha], axis=1), k_ref)
-    else:
-        terms = np.array(Series().terms)
-        share = rng.standard_normal((n_points, len(terms))) * [1.0, 0.5, 0.25]
-        params = height[:, None] * share * k_ref ** (terms / 2)
+    kind = resolve_family(family, k_range)
+    params = kind.random(height, k_ref, rng, harmful)
     beta = np.clip(rng.normal(2.5, 0.3, n_points), 0.5, 5.0)
     tail = np.clip(0.5 * rng.standard_t(4, n_points), -3.0, 3.0)
     noise = 2.0 * np.sqrt(height * _TYPICAL) * np.exp(tail)
     return Laws.from_arrays(
-        family=family,
+        family=kind,
         params=params,
         sigma=noise * k_ref ** (beta / 2),
         beta=beta,

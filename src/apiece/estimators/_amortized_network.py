@@ -17,16 +17,16 @@ from apiece._base.files import write_whole
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import StoreError
 from apiece.estimators._features import as_codes, as_features, check_width
-from apiece.estimators._network import Shape, load_torch, local, units
+from apiece.estimators._network import NetworkConfig, load_torch, local
 from apiece.estimators._reader import Inputs, Reader
 from apiece.estimators._training import tensors, visible
-from apiece.laws import FitStatus, Laws, Series
-from apiece.laws._build import named_family
+from apiece.laws import FitStatus, Laws
+from apiece.laws._family import family_from_json
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 _ROWS: Final = 20_000  # points predicted at once
 
 
@@ -74,7 +74,7 @@ class AmortizedNetwork:
         Where it came from; how it did on what it did not see.
     """
 
-    shape: Shape
+    shape: NetworkConfig
     reader: Reader
     weights: dict[str, FloatArray]
     unit: float
@@ -98,8 +98,8 @@ class AmortizedNetwork:
 
         Without labels the law is the mean over the labels that the linear model expects,
         $\psi_k(x) = \sum_y \hat p(y \mid x)\,\psi_k(x, y)$, and its uncertainty includes that of
-        the label. For power laws the mean has that height at $k_\mathrm{ref}$, and the exponent is
-        the mean weighted by $\hat p\,|\psi|$.
+        the label. For power laws the mean has that height at $k_\mathrm{ref}$, and the exponent
+        (as any shape coordinate) is the mean weighted by $\hat p\,|\psi|$.
 
         Parameters
         ----------
@@ -146,9 +146,10 @@ class AmortizedNetwork:
         k_ref = middle(self.k_range)
         coordinates = np.stack([law.family.to_local(law.params, k_ref) for law in laws])
         weight = np.repeat(chance[:, :, None], coordinates.shape[2], axis=2)
-        if not isinstance(self.shape.family, Series):
-            weight[:, :, 1] *= np.abs(coordinates[:, :, 0]) + 1e-300
-            weight[:, :, 1] /= weight[:, :, 1].sum(axis=0)
+        height = np.abs([law.mean(k_ref) for law in laws])[..., None] + 1e-300
+        shapes = weight[:, :, self.shape.family.n_linear :]
+        shapes *= height
+        shapes /= shapes.sum(axis=0)
         mean = (weight * coordinates).sum(axis=0)
         apart = coordinates - mean
         cov = np.einsum("ln,lna,lnb->nab", chance, apart, apart)
@@ -169,7 +170,7 @@ class AmortizedNetwork:
             found = local(self.shape, tensors(self.weights, "cpu"), points)
         coordinates, log_s, beta = (tensor.numpy() for tensor in found)
         k_ref = middle(self.k_range)
-        unit = units(self.shape.family, k_ref, np.array([self.unit]))[0]
+        unit = self.shape.family.scales(np.array([self.unit]), k_ref)[0]
         return Predicted(coordinates * unit, log_s + np.log(self.unit), beta)
 
     def as_laws(self, predicted: Predicted, names: AnyArray, cov: FloatArray | None = None) -> Laws:
@@ -178,7 +179,7 @@ class AmortizedNetwork:
         (coordinates,), (log_s,), (beta,) = predicted
         n = len(coordinates)
         if cov is None:
-            scale = units(self.shape.family, k_ref, np.exp(log_s))
+            scale = self.shape.family.scales(np.exp(log_s), k_ref)
             cov = scale[:, :, None] * self.scatter * scale[:, None, :]
         unknown = np.full(n, np.nan)
         return Laws(
@@ -202,8 +203,7 @@ class AmortizedNetwork:
         header = {
             "schema_version": SCHEMA_VERSION,
             "what": "apiece amortized network",
-            "family": self.shape.family.name,
-            "parameters": list(self.shape.family.parameters),
+            "family": plain(self.shape.family.to_json()),
             "kind": self.shape.kind,
             "n_features": self.shape.n_features,
             "n_classes": self.shape.n_classes,
@@ -258,8 +258,8 @@ class AmortizedNetwork:
             start = f"{name}."
             return {n[len(start) :]: a for n, a in arrays.items() if n.startswith(start)}
 
-        shape = Shape(
-            named_family(header["family"], tuple(header["parameters"])),
+        shape = NetworkConfig(
+            family_from_json(header["family"]),
             header["kind"],
             header["n_features"],
             header["n_classes"],

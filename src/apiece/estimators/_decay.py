@@ -14,7 +14,6 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._population import Sums
-from apiece.estimators._shapes import SeriesShapes
 from apiece.laws import Series
 from apiece.records import Moments
 
@@ -72,7 +71,7 @@ def own_decays(moments: Moments, k_ref: float, common: float) -> FloatArray:
 
     with the residual sum of squares $Q$ of the best curve.
     """
-    curve = SeriesShapes(Series((2,)))
+    curve = Series((2,)).prior_basis(k_ref)
     betas = np.clip(common + _OWN * _NODES, 0.0, _LARGEST)
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
     tilt = (moments.n * np.log(x)).sum(axis=1)

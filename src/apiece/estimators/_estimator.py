@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from apiece.errors import ApieceError, DataError, FitError, PlanError
 from apiece.estimators._common import in_memory_only
-from apiece.estimators._families import chosen_family, described
 from apiece.laws import Laws
 from apiece.laws.provenance import plain, provenance
 from apiece.records import Contributions, Stored, Table
@@ -168,7 +167,7 @@ class Estimator(ABC):
             value = getattr(self, setting.name)
             if value is not setting.default and not _equal(value, setting.default):
                 try:
-                    changed[setting.name] = plain(_word(value), setting.name)
+                    changed[setting.name] = plain(_as_setting(value), setting.name)
                 except ApieceError:
                     return None
         return {"method": self.name, "settings": changed, "features": features}
@@ -197,14 +196,9 @@ def _equal(value: object, default: object) -> bool:
     return type(value) is type(default) and bool(np.all(value == default))
 
 
-def _word(value: Any) -> Any:
-    """Return the word for a family, if a word says all of it, and anything else as it is."""
-    if not hasattr(value, "coordinates"):
-        return value
-    word = described(value)
-    if chosen_family(word) != value:
-        raise FitError(f"{value} has no word of its own")
-    return word
+def _as_setting(value: Any) -> Any:
+    """Return a family as what files keep, and anything else as it is."""
+    return value.to_setting() if hasattr(value, "to_setting") else value
 
 
 def _features(contributions: Table, dataset: Dataset) -> Features:

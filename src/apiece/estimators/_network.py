@@ -30,11 +30,10 @@ import numpy as np
 from apiece._base.optional import optional
 from apiece._base.typing import FloatArray
 from apiece.estimators._reader import Inputs
-from apiece.laws import Family, Power, Series
+from apiece.laws import Family
 
 Kind = Literal["gradient", "paper"]
 MOST_BETA: Final = float(np.exp(2.0))
-_ALPHA: Final = 0.5413248546129181  # softplus of it is 1
 _WIDEST: Final = 12.0  # of log s around the typical, and of log |c|
 
 
@@ -44,7 +43,7 @@ def load_torch() -> Any:
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkConfig:
     """The sizes of a member.
 
     Parameters
@@ -77,8 +76,9 @@ class Shape:
 
     @property
     def has_sign_head(self) -> bool:
-        """Whether sign and magnitude are predicted apart."""
-        return self.kind == "paper" and isinstance(self.family, Power)
+        """Whether sign and magnitude of the one linear coordinate are predicted apart."""
+        has_one = self.family.n_linear == 1 and not self.family.is_linear
+        return self.kind == "paper" and has_one
 
     @property
     def arrays(self) -> dict[str, tuple[int, ...]]:
@@ -125,7 +125,7 @@ class Shape:
         return weights
 
 
-def seen(shape: Shape, inputs: Inputs) -> FloatArray:
+def seen(shape: NetworkConfig, inputs: Inputs) -> FloatArray:
     """Return what the first layer sees, shape ``(n, n_in)``."""
     features = inputs.x[:, :-1]
     if shape.kind == "gradient":
@@ -139,7 +139,9 @@ def hidden(weights: Mapping[str, Any], seen: Any) -> Any:
     return (first @ weights["hidden_2"] + weights["bias_2"]).relu()
 
 
-def local(shape: Shape, weights: Mapping[str, Any], points: Mapping[str, Any]) -> tuple[Any, ...]:
+def local(
+    shape: NetworkConfig, weights: Mapping[str, Any], points: Mapping[str, Any]
+) -> tuple[Any, ...]:
     r"""Return coordinates of the laws, $\log s$ and $\beta$, in units of the contributions.
 
     Parameters
@@ -154,8 +156,8 @@ def local(shape: Shape, weights: Mapping[str, Any], points: Mapping[str, Any]) -
     Returns
     -------
     tuple
-        Coordinates, shape ``(n_members, n, p)``: $(\mu(k_\mathrm{ref}), \alpha)$ of a power law
-        or the terms of a series at $k_\mathrm{ref}$; $\log s$ and $\beta$, ``(n_members, n)``.
+        Coordinates of contributions of size one (`Family.scales`), shape ``(n_members, n, p)``;
+        $\log s$ and $\beta$, ``(n_members, n)``.
     """
     torch = load_torch()
     p, label = shape.p, points["label"]
@@ -177,32 +179,13 @@ def local(shape: Shape, weights: Mapping[str, Any], points: Mapping[str, Any]) -
         noise = noise + points["summary"] @ weights["summary"]
     log_s = noise[..., 0].clamp(-_WIDEST, _WIDEST)
     beta = (2 + noise[..., 1]).clamp(0.0, MOST_BETA)
-    if isinstance(shape.family, Series):
-        return signal * log_s.exp()[..., None], log_s, beta
     if shape.has_sign_head:
-        height = signal[..., 0].tanh() * signal[..., 1].clamp(-_WIDEST, _WIDEST).exp()
+        height = signal[..., :1].tanh() * signal[..., 1:2].clamp(-_WIDEST, _WIDEST).exp()
     else:
-        height = signal[..., 0] * log_s.exp()
-    alpha = torch.nn.functional.softplus(signal[..., -1] + _ALPHA)
-    return torch.stack([height, alpha], dim=-1), log_s, beta
-
-
-def curve(family: Family, coordinates: Any, x: Any) -> Any:
-    r"""Evaluate laws at $x = \log(k/k_\mathrm{ref})$: ``(..., n, p)`` and ``(n, m)``."""
-    if isinstance(family, Series):
-        parts = [
-            coordinates[..., j, None] * (-term / 2 * x).exp() for j, term in enumerate(family.terms)
-        ]
-        return sum(parts[1:], parts[0])
-    return coordinates[..., 0, None] * (-coordinates[..., 1, None] * x).exp()
-
-
-def units(family: Family, k_ref: float, s: FloatArray) -> FloatArray:
-    r"""Return the units of the law's local coordinates, shape ``(n, p)``, for noise ``s``.
-
-    A series is measured by its terms at $k_\mathrm{ref}$, so $a_j$ has the unit
-    $s\,k_\mathrm{ref}^{j/2}$; of a power law $\psi_\mathrm{ref}$ has the unit $s$, and $\alpha$ 1.
-    """
-    if isinstance(family, Series):
-        return np.asarray(s[:, None] * k_ref ** (np.asarray(family.terms) / 2))
-    return np.stack([s, np.ones(len(s))], axis=1)
+        height = signal[..., : shape.family.n_linear] * log_s.exp()[..., None]
+    parts = [height]
+    for j, prior in enumerate(shape.family.shapes.values()):
+        at_zero = float(np.log(np.expm1(prior.typical - prior.low)))  # softplus of it is typical
+        out = signal[..., signal.shape[-1] - len(shape.family.shapes) + j]
+        parts.append((prior.low + torch.nn.functional.softplus(out + at_zero))[..., None])
+    return torch.cat(parts, dim=-1), log_s, beta

@@ -18,7 +18,7 @@ the plain average is one. The unit sets the width of the intervals, as Student's
   they are accelerated (`_Steps`), and go to the end where points are few, so that $S$ does not
   depend on the units of the contributions;
 * $\nu$ and the typical unit come from the spread of the points' log variances
-  (`apiece.estimators._units`).
+  (`apiece.estimators._noise_scale`).
 
 Noise is not independent between points that share a training set, and has heavy tails between
 training sets. `information` measures from the mean squares of the tasks how many independent normal
@@ -33,8 +33,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
-from apiece.estimators._shapes import Shapes
-from apiece.estimators._units import Units
+from apiece.estimators._noise_scale import NoiseScale
+from apiece.laws import FamilyBasis
 from apiece.records import Moments
 
 PRIOR_POINTS: Final = 20.0  # how many points the prior of shares and of the shape of S is worth
@@ -68,7 +68,7 @@ class Sums(NamedTuple):
     def of(
         cls,
         moments: Moments,
-        shapes: Shapes,
+        basis: FamilyBasis,
         k_ref: float,
         beta: float | FloatArray,
         centre: FloatArray | None = None,
@@ -78,28 +78,28 @@ class Sums(NamedTuple):
         noise = x**beta
         w = moments.n * noise
         xtx, xty = [], []
-        for shape in range(shapes.n_shapes):
-            basis = shapes.basis(x, shape, centre)
-            weighted = w[..., None] * basis
-            xtx.append(np.einsum("nmp,nmq->npq", weighted, basis))
+        for shape in range(basis.n_shapes):
+            columns = basis.columns(x, shape, centre)
+            weighted = w[..., None] * columns
+            xtx.append(np.einsum("nmp,nmq->npq", weighted, columns))
             xty.append(np.einsum("nmp,nm->np", weighted, moments.mean))
         yty = (noise * moments.m2 + w * moments.mean**2).sum(axis=1)
         return cls(np.stack(xtx, 1), np.stack(xty, 1), yty[:, None], moments.n.sum(axis=1))
 
     def around(self, u: FloatArray) -> Sums:
         """Return the sums of the deviations from curves with coefficients ``u``, ``(n, p)``."""
-        told = np.einsum("nbpq,nq->nbp", self.xtx, u)
+        predicted = np.einsum("nbpq,nq->nbp", self.xtx, u)
         # With several shapes each sees its own curve; the sum of squares is then that shape's.
         cross = np.einsum("nbp,np->nb", self.xty, u)
-        own = np.einsum("nbp,np->nb", told, u)
-        yty = np.maximum(self.yty - 2 * cross + own, 0.0)
-        return Sums(self.xtx, self.xty - told, yty, self.total)
+        square = np.einsum("nbp,np->nb", predicted, u)
+        yty = np.maximum(self.yty - 2 * cross + square, 0.0)
+        return Sums(self.xtx, self.xty - predicted, yty, self.total)
 
 
 class Posterior(NamedTuple):
     """What the population and a point's own contributions say about its ``u``.
 
-    There is one for each shape and size, ``c`` in all, size by size within a shape.
+    There is one for each shape and scale factor, ``c`` in all, factor by factor within a shape.
     """
 
     mean: FloatArray  # (n, c, p), in the units of the contributions
@@ -117,27 +117,27 @@ class Population:
     ----------
     s
         Covariance of ``u``, shape ``(p, p)``.
-    sizes
+    scale_factors
         Factors $f$ on it, shape ``(f,)``.
     masses
-        Share of each shape and size, shape ``(c,)``.
-    units
-        The population of the points' units.
+        Share of each shape and scale factor, shape ``(c,)``.
+    noise_scale
+        The population of the points' noise scales.
     trust
         Factor on the prior's curves; 1 takes them as they are.
     """
 
     s: FloatArray
-    sizes: FloatArray
+    scale_factors: FloatArray
     masses: FloatArray
-    units: Units
+    noise_scale: NoiseScale
     trust: float = 1.0
 
     def posterior(self, sums: Sums, log_scale: FloatArray) -> Posterior:
         r"""Update the population by each point's contributions.
 
         With $S = LL^\top$, $L^\top X^\top W X L = U\,\mathrm{diag}(d)\,U^\top$ and
-        $z = U^\top L^\top X^\top W y$, size $f$ has the covariance
+        $z = U^\top L^\top X^\top W y$, factor $f$ has the covariance
         $C = LU\,\mathrm{diag}(g)\,U^\top L^\top$ with $g = f/(1 + fd)$, the mean
         $LU\,\mathrm{diag}(g)\,z$, and $q = y^\top V^{-1} y = y^\top W y - \sum g z^2$. The unit
         integrated out, the evidence is that of a multivariate t. Nothing is ever singular.
@@ -153,8 +153,8 @@ class Population:
         d, vectors = np.linalg.eigh(root.T @ sums.xtx @ root)
         lift = root @ vectors
         z = (sums.xty[:, :, None, :] @ lift)[:, :, 0]
-        grown = self.sizes[:, None] * np.maximum(d, 0.0)[:, :, None, :]
-        gain = self.sizes[:, None] / (1 + grown)
+        grown = self.scale_factors[:, None] * np.maximum(d, 0.0)[:, :, None, :]
+        gain = self.scale_factors[:, None] / (1 + grown)
         n, p, c = len(sums.total), len(self.s), len(self.masses)
         across = lift.swapaxes(-1, -2)
         mean = ((gain * z[:, :, None, :]) @ across).reshape(n, c, p)
@@ -165,22 +165,22 @@ class Population:
         q = np.maximum(yty - explained, 1e-12 * yty).reshape(n, c)
         log_det = np.log1p(grown).sum(axis=-1).reshape(n, c)
 
-        dfs = self.units.dfs(sums.total)[:, None]
-        length = dfs * self.units.squared(q, sums.total, log_scale)
+        dfs = self.noise_scale.dfs(sums.total)[:, None]
+        length = dfs * self.noise_scale.squared(q, sums.total, log_scale)
         log_p = np.log(self.masses) - 0.5 * log_det - 0.5 * dfs * np.log(length)
         weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
         return Posterior(mean, cov, q, log_det, weight / weight.sum(axis=1, keepdims=True))
 
 
-def first(shapes: Shapes, log_unit: float = 0.0) -> Population:
+def first(basis: FamilyBasis, log_scale2: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
-    s = _FIRST_SIGNAL * shapes.prior
-    return Population(s, shapes.sizes, shapes.masses, Units(1.0, log_unit))
+    s = _FIRST_SIGNAL * basis.prior
+    return Population(s, basis.scale_factors, basis.masses, NoiseScale(1.0, log_scale2))
 
 
 def learn(
     sums: Sums,
-    shapes: Shapes,
+    basis: FamilyBasis,
     log_scale: FloatArray,
     n_effective: float,
     *,
@@ -195,8 +195,8 @@ def learn(
     ----------
     sums
         Weighted sums of the points to learn from, in scales of their own.
-    shapes
-        The family.
+    basis
+        The family's curves, and its population before data.
     log_scale
         Log of each point's squared scale.
     n_effective
@@ -210,14 +210,14 @@ def learn(
     prior_points
         How many points that is worth; the prior of the shares is worth ``PRIOR_POINTS``.
     """
-    before = shapes.prior if prior is None else prior
+    before = basis.prior if prior is None else prior
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
-    now = start or first(shapes, float(np.median(square)))
+    now = start or first(basis, float(np.median(square)))
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
     steps, plain, last, least = _Steps(), now, -np.inf, np.inf
     for step in range(int(_STEPS / max(ease, 0.04))):
         then, evidence = _improved(
-            now, sums, shapes, before, log_scale, n_effective, centre, prior_points
+            now, sums, basis, before, log_scale, n_effective, centre, prior_points
         )
         at, there = _flat(now), _flat(then)
         change = float(np.abs(there - at).max())
@@ -235,7 +235,7 @@ def learn(
 def _improved(
     now: Population,
     sums: Sums,
-    shapes: Shapes,
+    basis: FamilyBasis,
     before: FloatArray,
     log_scale: FloatArray,
     n_effective: float,
@@ -249,9 +249,11 @@ def _improved(
         data = sums.around(now.trust * centre)
     post = now.posterior(data, log_scale)
     evidence = _evidence(now.masses, post, data.total)
-    now = replace(now, units=Units.of((post.weight * post.q).sum(axis=1), data.total, log_scale))
-    weight = post.weight / np.tile(now.sizes, shapes.n_shapes)
-    inverse = weight / now.units.squared(post.q, data.total, log_scale)
+    now = replace(
+        now, noise_scale=NoiseScale.of((post.weight * post.q).sum(axis=1), data.total, log_scale)
+    )
+    weight = post.weight / np.tile(now.scale_factors, basis.n_shapes)
+    inverse = weight / now.noise_scale.squared(post.q, data.total, log_scale)
     flat = post.mean.reshape(-1, len(now.s))
     moments = (inverse.reshape(-1, 1) * flat).T @ flat + np.tensordot(weight, post.cov, 2)
     moments /= len(data.total)
@@ -261,7 +263,7 @@ def _improved(
     s = n_effective * moments + prior_points * prior + _FIRST_POINTS * _FIRST_SIGNAL * before
     s /= n_effective + prior_points + _FIRST_POINTS
     s *= np.clip(np.trace(s), *_SIGNAL) / np.trace(s)
-    masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * shapes.masses
+    masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * basis.masses
     return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum()), evidence
 
 
@@ -332,16 +334,16 @@ def _with_trust(
     \sum m^\top X^\top V^{-1} X m / s^2$, kept in [0, 1.5].
     """
     post = now.posterior(sums.around(now.trust * centre), log_scale)
-    inverse = post.weight / now.units.squared(post.q, sums.total, log_scale)
-    sizes = len(now.sizes)
+    inverse = post.weight / now.noise_scale.squared(post.q, sums.total, log_scale)
+    factors = len(now.scale_factors)
     curve, xty = (
-        np.repeat(part, sizes, axis=1)
+        np.repeat(part, factors, axis=1)
         for part in (np.einsum("nbpq,nq->nbp", sums.xtx, centre), sums.xty)
     )
     held = np.einsum("ncpq,ncq->ncp", post.cov, curve)
     seen = np.einsum("ncp,np->nc", xty, centre) - np.einsum("ncp,ncp->nc", held, xty)
-    told = np.einsum("ncp,np->nc", curve, centre) - np.einsum("ncp,ncp->nc", held, curve)
-    bottom = float((inverse * told).sum())
+    known = np.einsum("ncp,np->nc", curve, centre) - np.einsum("ncp,ncp->nc", held, curve)
+    bottom = float((inverse * known).sum())
     trust = float((inverse * seen).sum()) / bottom if bottom > 0 else 1.0
     return replace(now, trust=float(np.clip(trust, 0.0, 1.5)))
 

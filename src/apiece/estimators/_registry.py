@@ -9,12 +9,12 @@ from typing import Any, Final
 from apiece._base.check import one_of, unknown_name
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator
-from apiece.estimators._families import FamilyLike
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
+from apiece.laws import FamilyLike
 
 METHODS: Final[dict[str, type[Estimator]]] = {
     known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS)

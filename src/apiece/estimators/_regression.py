@@ -18,7 +18,7 @@ $$u_i = \Theta^\top\phi_i + s_i v_i, \qquad v_i \sim \mathcal{N}(0, S), \qquad
 
 with each point's unit $s_i$ and the population's $S$ from a fit without features. A point's law is
 predicted without its fold; $\lambda$, whether levels are looked at, and how much the gradient
-counts beside the rest, are those that foretell the held-out folds best.
+counts beside the rest, are those that predict the held-out folds best.
 
 Reference: Covert et al. (ICML 2024), theorems of appendix A.
 """
@@ -33,9 +33,8 @@ from apiece._base.rng import stream
 from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._features import as_features, as_more, as_target
 from apiece.estimators._reader import Inputs, blank, with_more
-from apiece.estimators._shapes import SeriesShapes
 from apiece.estimators._small_models import told_by_models
-from apiece.laws import Laws, Series
+from apiece.laws import Laws
 from apiece.laws.sizes import middle
 from apiece.records import Contributions
 
@@ -46,7 +45,7 @@ _GRADIENT: Final = (1.0, 5.0)  # length of the gradient relative to that of the 
 _LEARNERS: Final = 5_000  # points that the regression learns from, at most
 
 
-class _Told(NamedTuple):
+class _Evidence(NamedTuple):
     r"""What each point's contributions tell of its coefficients, the scatter ``v`` integrated out.
 
     The log likelihood of coefficients $m$ is $m^\top c - m^\top P m / 2$ up to a constant.
@@ -61,7 +60,7 @@ class _Told(NamedTuple):
         return float((mean * (self.score - bent / 2)).sum())
 
 
-def told_by_features(
+def predict_from_features(
     contributions: Contributions,
     plain: Laws,
     X: Any,
@@ -76,7 +75,7 @@ def told_by_features(
     contributions
         Table of contributions, of points that have training sets of their own.
     plain
-        Laws of `Bayes` without features, of a series family.
+        Laws of `Bayes` without features, of a linear family.
     X, y
         Features and labels of every point, in the order of ``contributions.ids``.
     more
@@ -89,9 +88,7 @@ def told_by_features(
     FloatArray
         Parameters of the family, shape ``(n_points, p)``.
     """
-    family = plain.family
-    assert isinstance(family, Series)
-    k_ref = middle(contributions.k_range)
+    family, k_ref = plain.family, middle(contributions.k_range)
     features = as_features(X, contributions.n_points)
     target = as_target(y, contributions.n_points, kind)
     usable = np.flatnonzero(plain.has_law & (plain.sigma > 0))
@@ -103,36 +100,34 @@ def told_by_features(
     ends = [int(np.sqrt(k_ref * end)) for end in contributions.k_range]
     small = told_by_models(reader, *every, len(features), ends)
     inputs = [reader.inputs(features, target.codes, output) for output in small.outputs]
-    told = _told(contributions.of(chosen), plain, chosen, k_ref)
-    scale = (
-        SeriesShapes(family).prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
-    )
-    best, lift = -np.inf, np.zeros((len(features), len(family.terms)))
+    evidence = _evidence(contributions.of(chosen), plain, chosen, k_ref)
+    prior, _ = family.priors(k_ref)
+    scale = prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
+    best, lift = -np.inf, np.zeros((len(features), len(family.parameters)))
     for phi in _regressors(inputs, small.x):
-        found, gain = _cross_fitted(phi, told, chosen, fold, scale)
+        found, gain = _cross_fitted(phi, evidence, chosen, fold, scale)
         if gain > best:
             best, lift = gain, found
-    return family.from_local(lift * k_ref ** (np.asarray(family.terms) / 2), k_ref)
+    return family.from_local(lift * family.scales(np.ones(1), k_ref), k_ref)
 
 
 def _beta(plain: Laws) -> float:
     return float(np.nanmedian(plain.beta))
 
 
-def _told(sample: Contributions, plain: Laws, chosen: IntArray, k_ref: float) -> _Told:
+def _evidence(sample: Contributions, plain: Laws, chosen: IntArray, k_ref: float) -> _Evidence:
     """Sum up the contributions of the points to learn from."""
     moments, beta = sample.moments(), _beta(plain)
-    assert isinstance(plain.family, Series)
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
     variance = plain.sigma[chosen] ** 2 * k_ref**-beta
     weight = moments.n * x**beta / variance[:, None]
-    terms = x[..., None] ** (-np.asarray(plain.family.terms) / 2)
+    terms = plain.family.prior_basis(k_ref).columns(x, 0)
     weighted = weight[..., None] * terms
     own = np.einsum("nmp,nmq->npq", weighted, terms)
     score = np.einsum("nmp,nm->np", weighted, moments.mean)
     scatter = np.asarray(plain.diagnostics["population"]["covariance"]) * variance[:, None, None]
     blunt = np.linalg.inv(np.eye(scatter.shape[1]) + own @ scatter)
-    return _Told(blunt @ own, np.einsum("npq,nq->np", blunt, score))
+    return _Evidence(blunt @ own, np.einsum("npq,nq->np", blunt, score))
 
 
 def _regressors(inputs: list[Inputs], x: FloatArray) -> list[FloatArray]:
@@ -183,7 +178,7 @@ def _unit(columns: FloatArray) -> FloatArray:
 
 
 def _cross_fitted(
-    phi: FloatArray, told: _Told, chosen: IntArray, fold: IntArray, scale: FloatArray
+    phi: FloatArray, evidence: _Evidence, chosen: IntArray, fold: IntArray, scale: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return predictions of the best penalty, ``(n, p)``, each made without the point's fold."""
     q, p = phi.shape[1], len(scale)
@@ -192,11 +187,11 @@ def _cross_fitted(
     for part in range(_FOLDS):
         rows = fold[chosen] == part
         blocks = [
-            [(own[rows] * told.precision[rows, a, b, None]).T @ own[rows] for b in range(p)]
+            [(own[rows] * evidence.precision[rows, a, b, None]).T @ own[rows] for b in range(p)]
             for a in range(p)
         ]
         normal[part] = np.block(blocks)
-        score[part] = (told.score[rows].T @ own[rows]).ravel()
+        score[part] = (evidence.score[rows].T @ own[rows]).ravel()
     every, total = normal.sum(axis=0), score.sum(axis=0)
     inverse = np.kron(np.linalg.inv(scale), np.eye(q))
     best, lift = -np.inf, np.zeros((len(phi), p))
@@ -210,7 +205,7 @@ def _cross_fitted(
         found = phi @ theta.mean(axis=0).T  # points that no fold has
         for part in range(_FOLDS):
             found[fold == part] = phi[fold == part] @ theta[part].T
-        gain = told.gain(found[chosen])
+        gain = evidence.gain(found[chosen])
         if gain > best:
             best, lift = gain, found
     return lift, best

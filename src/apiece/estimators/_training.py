@@ -18,7 +18,7 @@ import numpy as np
 from apiece._base.progress import Tracker
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.estimators._held_out import Split
-from apiece.estimators._network import Shape, curve, hidden, load_torch, local, seen
+from apiece.estimators._network import NetworkConfig, hidden, load_torch, local, seen
 from apiece.estimators._reader import Inputs
 
 _BATCH: Final = 4096  # points of a step
@@ -45,7 +45,7 @@ class Recipe:
     decays
         Decoupled decays of the weights; laws are trained once with each.
     prior
-        Weight of the penalty on the exponent of power laws.
+        Weight of the penalty on shape coordinates, such as the exponent of power laws.
     device
         Where to compute, such as ``"cpu"`` or ``"cuda"``.
     """
@@ -84,13 +84,13 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def visible(shape: Shape, inputs: Inputs) -> dict[str, AnyArray]:
+def visible(shape: NetworkConfig, inputs: Inputs) -> dict[str, AnyArray]:
     """Return every array that the network needs of some points."""
     return {"seen": seen(shape, inputs), **vars(inputs)}
 
 
 def fit_laws(
-    shape: Shape,
+    shape: NetworkConfig,
     start: Weights,
     inputs: Inputs,
     split: Split,
@@ -105,7 +105,8 @@ def fit_laws(
 
     $$\frac{1}{2}\log v(k) + \frac{(\Delta - \mu(k))^2}{2 v(k)}$$
 
-    computed from the moments, plus ``prior`` times the mean of $(\alpha - 1)^2$ for power laws.
+    computed from the moments, plus ``prior`` times the mean of $(\alpha - 1)^2$ for power laws, and
+    likewise for any shape coordinate.
     Each member keeps the best of all decays, and of all ways to train that its shape has.
 
     Returns
@@ -126,7 +127,7 @@ def fit_laws(
         x, n, mean, m2 = (rows[name][at] for name in ("x", "n", "mean", "m2"))
         coordinates, log_s, beta = local(shape, weights, own)
         log_v = 2 * log_s[..., None] - beta[..., None] * x
-        misfit = m2 + n * (mean - curve(shape.family, coordinates, x)) ** 2
+        misfit = m2 + n * (mean - shape.family.tensor_curve(coordinates, x)) ** 2
         each = (n * log_v + misfit * (-log_v).exp()) / 2
         used = torch.as_tensor(mask, device=device)
         count = (n * used).sum(dim=(1, 2))
@@ -135,8 +136,8 @@ def fit_laws(
     def learn(weights: Mapping[str, Any], part: IntArray) -> Any:
         total, count, coordinates = losses(weights, part, split.learned(part))
         loss = total / count.clamp(min=1.0)
-        if shape.family.name == "power":
-            loss = loss + recipe.prior * ((coordinates[..., 1] - 1) ** 2).mean(dim=1)
+        for j, prior in enumerate(shape.family.shapes.values(), start=shape.family.n_linear):
+            loss = loss + recipe.prior * ((coordinates[..., j] - prior.typical) ** 2).mean(dim=1)
         return loss
 
     def judge(weights: Mapping[str, Any]) -> Any:
@@ -161,7 +162,7 @@ def fit_laws(
 
 
 def fit_target(
-    shape: Shape,
+    shape: NetworkConfig,
     start: Weights,
     inputs: Inputs,
     goal: AnyArray,

@@ -19,7 +19,7 @@ Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,19 +34,15 @@ from apiece.estimators._common import attributes, check
 from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._features import Target, as_features, as_more, as_target
 from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
-from apiece.estimators._network import Kind, Shape, load_torch, units
+from apiece.estimators._network import Kind, NetworkConfig, load_torch
 from apiece.estimators._reader import Inputs
 from apiece.estimators._small_models import learn
 from apiece.estimators._training import Recipe, fit_laws, fit_target, one_thread
-from apiece.laws import FitStatus, Laws
-from apiece.laws._build import FAMILIES, named_family
+from apiece.laws import FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.records import Contributions, Moments, Table
-
-if TYPE_CHECKING:
-    from apiece.laws import Family
 
 _DECAYED: Final = 1000  # points for which decays are given
 
@@ -68,7 +64,7 @@ class Amortized(Estimator):
     ----------
     family
         ``"power"``, as in the paper; ``"series"``, whose intervals hold where curves are no power
-        laws, too; or a family such as ``Series(terms=(2, 4))``.
+        laws, too; or a family with ``tensor_curve``, such as ``Series(terms=(2, 4))``.
     network
         ``"gradient"``: the network also sees linear models' error, leverage and gradient at the
         point. ``"paper"``: features alone, with hidden layers first trained to predict the target.
@@ -109,7 +105,7 @@ class Amortized(Estimator):
     array([ True, False])
     """
 
-    family: str | Family = "power"
+    family: FamilyLike = "power"
     network: Kind = "gradient"
     folds: int = 5
     width: int = 32
@@ -124,8 +120,7 @@ class Amortized(Estimator):
     progress: bool | None = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.family, str):
-            one_of("family", self.family, FAMILIES)
+        resolve_family(self.family, (1, 2))
         one_of("network", self.network, ("gradient", "paper"))
         if self.kind is not None:
             one_of("kind", self.kind, ("classification", "regression"))
@@ -203,7 +198,7 @@ class Amortized(Estimator):
         features = as_features(X, contributions.n_points)
         target = as_target(y, contributions.n_points, self.kind)
         others = as_more(more, features, target)
-        family = named_family(self.family) if isinstance(self.family, str) else self.family
+        family = resolve_family(self.family, contributions.k_range)
         k_ref = middle(contributions.k_range)
         n_folds = min(self.folds, max(2, contributions.n_points // 2))
         split = Split.of(contributions, n_folds, stream(self.random_state, 0))
@@ -211,7 +206,7 @@ class Amortized(Estimator):
         split = replace(split, moments=_divided(split.moments, unit))
 
         reader, inputs = learn(features, target.codes, target.classes, round(k_ref), others)
-        shape = Shape(
+        shape = NetworkConfig(
             family=family,
             kind=self.network,
             n_features=features.shape[1],
@@ -249,7 +244,7 @@ class Amortized(Estimator):
         )
         predicted = network.predicted(inputs)
         scatter, share = _scatter(network, predicted.take(split.point_fold), split, unit)
-        scale = units(family, k_ref, np.exp(predicted.log_s.mean(axis=0)))
+        scale = family.scales(np.exp(predicted.log_s.mean(axis=0)), k_ref)
         apart = (predicted.local - predicted.local.mean(axis=0)) / scale
         network = replace(network, scatter=scatter, noise_share=share)
         return _Trained(network, inputs, split.point_fold, less_ambiguity(scatter, apart))
@@ -264,7 +259,7 @@ class Amortized(Estimator):
         return replace(laws, n_samples=counts, status=status)
 
     def _settings(self) -> dict[str, Any]:
-        settings = asdict(self) | {"family": getattr(self.family, "name", self.family)}
+        settings = asdict(self) | {"family": resolve_family(self.family, (1, 2)).word}
         del settings["progress"]
         return settings
 
@@ -328,5 +323,5 @@ def _scatter(
         np.where(is_judged, moments.n, 0.0),
         moments.m2,
         variance / unit**2,
-        gradient * units(family, k_ref, s)[:, None, :] / unit,
+        gradient * family.scales(s, k_ref)[:, None, :] / unit,
     )

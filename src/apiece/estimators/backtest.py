@@ -23,7 +23,6 @@ from apiece.errors import FitError
 from apiece.estimators._bins import Bins
 from apiece.estimators._common import check
 from apiece.estimators._estimator import Estimator
-from apiece.estimators._families import curve_at, described
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.laws import Family, Laws
@@ -177,14 +176,15 @@ def _cut(contributions: Table, hold_out: float | None) -> int:
 
 
 class _Curves(NamedTuple):
-    """The mean of every point's law, as far as it takes to foretell contributions."""
+    """The mean of every point's law, as far as it takes to predict contributions."""
 
     family: Family
     params: FloatArray
 
     def residual(self, rows: slice, part: Contributions) -> FloatArray:
-        """Return contributions less what is foretold, of the points ``rows``, ``(n_rows,)``."""
-        return part.delta - curve_at(self.family, self.params[rows][part.point], part.k)
+        """Return contributions less predictions, of the points ``rows``, ``(n_rows,)``."""
+        k = part.k.astype(np.float64)
+        return np.asarray(part.delta - self.family.curve(self.params[rows][part.point], k))
 
 
 def _parts(table: Table) -> Iterator[tuple[slice, Contributions]]:
@@ -236,7 +236,7 @@ class _Judge:
             rows.append(
                 Score(
                     method=str(laws.attrs["estimator"]),
-                    family=described(laws.family),
+                    family=laws.family.word,
                     k=float(k),
                     r2=_r2(self.mean[at, j], shift[at, j], self.noise[at, j]),
                     correlation=_correlation(self.mean[at, j], (self.mean - shift)[at, j]),

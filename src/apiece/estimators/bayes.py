@@ -32,12 +32,10 @@ from apiece.estimators._common import (
 )
 from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, own_decays
 from apiece.estimators._estimator import Estimator, Features
-from apiece.estimators._families import FamilyLike, curve_at, described, family_over
+from apiece.estimators._noise_scale import NoiseScale, worth_of_squares
 from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
-from apiece.estimators._regression import told_by_features
-from apiece.estimators._shapes import PowerShapes, Shapes, centres, shapes_of
-from apiece.estimators._units import Units, worth_of_squares
-from apiece.laws import Blend, Family, FitStatus, Laws, Linear, Ridge, Series
+from apiece.estimators._regression import predict_from_features
+from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.laws.student import beside_noise
@@ -51,7 +49,7 @@ _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 
 
 class _Learned(NamedTuple):
-    """What all points together told."""
+    """What was learned from all points together."""
 
     population: Population  # for estimates, with decays of the points' own
     cautious: Population  # for intervals, with units that know of heavy tails
@@ -60,10 +58,23 @@ class _Learned(NamedTuple):
 
 
 class _Prior(NamedTuple):
-    """The prior's coefficients and decays for each point, or None."""
+    """The prior's coefficients and shape coordinates for each point, or None."""
 
     u: FloatArray | None
-    alpha: FloatArray | None
+    shape: FloatArray | None
+
+    @classmethod
+    def of(cls, laws: Laws | None, family: Family, k_range: tuple[int, int]) -> _Prior:
+        """Bring laws of any family to this one by least squares over the sampled sizes.
+
+        A point without a law gets zero coefficients and typical shape coordinates.
+        """
+        if laws is None:
+            return cls(None, None)
+        k_ref = middle(k_range)
+        x = np.exp(np.linspace(np.log(k_range[0] / k_ref), np.log(k_range[1] / k_ref), 25))
+        curves = np.where(laws.has_law[:, None], laws.mean(x * k_ref), 0.0)
+        return cls(*family.project(curves, x, k_ref))
 
     def take(self, rows: Any) -> _Prior:
         return _Prior(*(None if column is None else column[rows] for column in self))
@@ -73,22 +84,22 @@ class _Prior(NamedTuple):
 class Bayes(Estimator):
     r"""Posterior laws under a population prior that is learned from all points.
 
-    For the series and the ridge family the coefficients have a full population covariance, in five
-    sizes; for the power family $\alpha$ has population masses on a grid, and the height is normal
-    given $\alpha$. Each point has a unit of its own, which multiplies signal and noise, with a
-    heavy-tailed population.
-    ``beta`` is common to all points; for estimates, contributions are weighed by a decay of the
-    noise of each point's own, drawn to it. Given that, and $\alpha$ or the size, the posterior mean
-    is a linear weighting of contributions, of which their plain average is one.
+    For families that are sums of terms, such as the series, the coefficients have a full population
+    covariance, with five factors on it. For other families the shape coordinates, such as $\alpha$
+    of the power law, have population masses on a grid, and the linear coordinates are normal given
+    these. Each point has a noise scale, which multiplies signal and noise, with a heavy-tailed
+    population. ``beta`` is common to all points for intervals; estimates use a per-point ``beta``,
+    shrunk towards the common one. Given ``beta`` and the shape, the posterior mean is a linear
+    weighting of contributions, of which their plain average is one.
 
-    Posteriors are Student's t with ``df`` degrees of freedom: those of the population of units
-    plus the number of contributions.
+    Posteriors are Student's t with ``df`` degrees of freedom: those of the population of noise
+    scales plus the number of contributions.
 
     Parameters
     ----------
     family
         ``"series"``, ``"power"``, ``"ridge"``, ``"blend"`` (the mean of ``series24``, ``series``
-        and ``ridge``), or a family such as ``Series(terms=(2, 4))``.
+        and ``ridge``), or any family, such as ``Series(terms=(2, 4))`` or one of your own.
     prior
         Laws of the same points in the same order, of any family, that the population is learned
         around; None for zero. Ridge laws and blends take none, and no features.
@@ -123,33 +134,34 @@ class Bayes(Estimator):
             Laws with ``cov`` and ``df``. ``diagnostics["population"]`` tells what was learned.
         """
         check(contributions)
-        family = family_over(self.family, contributions.k_range)
-        if isinstance(family, (Ridge, Blend)) and (features is not None or self.prior is not None):
+        family = resolve_family(self.family, contributions.k_range)
+        if family.needs_population and (features is not None or self.prior is not None):
             raise FitError(
                 f"{family.name} laws cannot be learned around features or a prior: expected "
                 'contributions alone. Leave those out, or pass family="series".'
             )
-        if isinstance(family, Blend):
+        if family.members:
             each = [replace(self, family=member).fit(contributions) for member in family.members]
             return _blended(each, family)
         if features is not None and self.prior is None:
-            prior_laws = self._told(contributions, *features)
+            prior_laws = self._from_features(contributions, *features)
             return replace(self, prior=prior_laws).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
-        prior = _Prior(*centres(self.prior, family, k_ref, contributions.k_range))
-        learned = self._learn(contributions, family, prior, k_ref)
+        basis = family.prior_basis(k_ref)
+        prior = _Prior.of(self.prior, family, contributions.k_range)
+        learned = self._learn(contributions, basis, prior)
 
         parts, flags = [], []
         for rows, moments in contributions.blocks(self.block):
             exponent = exponents(moments)
-            parts.append(_posterior(moments, exponent, learned, family, k_ref, prior.take(rows)))
+            parts.append(_posterior(moments, exponent, learned, basis, prior.take(rows)))
             flags.append((all_zero(moments), (moments.n > 0).sum(axis=1) < 2))
-        params, cov, unit = (np.concatenate([part[j] for part in parts]) for j in range(3))
+        params, cov, noise = (np.concatenate([part[j] for part in parts]) for j in range(3))
         is_zero, one_size = (np.concatenate([flag[j] for flag in flags]) for j in range(2))
         total = contributions.counts()
         too_few = total < 3
-        for column in (params, cov, unit):
+        for column in (params, cov, noise):
             column[too_few] = np.nan
         status = mark(
             len(total),
@@ -159,15 +171,17 @@ class Bayes(Estimator):
         )
         nans = np.full(len(total), np.nan)
         settings = {
-            "family": described(family),
+            "family": family.word,
             "prior": None if self.prior is None else self.prior.attrs.get("estimator", "laws"),
         }
         return Laws(
             family=family,
             params=params,
             cov=cov,
-            df=np.where(too_few, np.nan, learned.cautious.units.dfs(total.astype(np.float64))),
-            sigma=unit * k_ref ** (learned.beta / 2),
+            df=np.where(
+                too_few, np.nan, learned.cautious.noise_scale.dfs(total.astype(np.float64))
+            ),
+            sigma=noise * k_ref ** (learned.beta / 2),
             beta=np.where(too_few, np.nan, learned.beta),
             r2=nans,
             r2_variance=nans.copy(),
@@ -176,10 +190,10 @@ class Bayes(Estimator):
             ids=contributions.ids,
             k_range=contributions.k_range,
             attrs=attributes(contributions, "bayes", settings),
-            diagnostics={"population": _told(learned)},
+            diagnostics={"population": _described(learned)},
         )
 
-    def _told(
+    def _from_features(
         self, contributions: Table, X: Any, y: Any, more: Any, kind: str | None
     ) -> Laws | None:
         """Predict each point's law from features, without its own contributions; None if unwise."""
@@ -197,9 +211,9 @@ class Bayes(Estimator):
                 stacklevel=4,
             )
             return None
-        family = family_over(self.family, contributions.k_range)
-        plain = Bayes(family if isinstance(family, Series) else "series").fit(contributions)
-        params = told_by_features(contributions, plain, X, y, more, kind)
+        family = resolve_family(self.family, contributions.k_range)
+        plain = Bayes(family if family.is_linear else "series").fit(contributions)
+        params = predict_from_features(contributions, plain, X, y, more, kind)
         return replace(plain, params=params, attrs=plain.attrs | {"estimator": "features"})
 
     def _check_prior(self, contributions: Table) -> None:
@@ -210,9 +224,9 @@ class Bayes(Estimator):
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(self, contributions: Table, family: Family, prior: _Prior, k_ref: float) -> _Learned:
+    def _learn(self, contributions: Table, basis: FamilyBasis, prior: _Prior) -> _Learned:
         """Learn from some of the points: twice, since residuals of a first fit are needed."""
-        shapes = shapes_of(family, k_ref)
+        family, k_ref = basis.family, basis.k_ref
         few = some_points(contributions, _LEARNERS)
         sample = contributions.of(few)
         raw = sample.moments()
@@ -221,33 +235,34 @@ class Bayes(Estimator):
             sample = contributions.of(few)
             raw = sample.moments()
         if not len(few):
-            unseen = first(shapes)
+            unseen = first(basis)
             return _Learned(unseen, unseen, ASSUMED_DECAY, 1.0)
         exponent = exponents(raw)
         scaled, log_scale = rescaled(raw, exponent), 2 * np.log(2.0) * exponent
         own = _in_units(prior.take(few), exponent)
         beta = noise_decay(scaled, k_ref, exponent)
-        sums = Sums.of(scaled, shapes, k_ref, beta, own.alpha)
+        sums = Sums.of(scaled, basis, k_ref, beta, own.shape)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
         def learned(sums: Sums, worth: float, **how: Any) -> Population:
-            return learn(sums, shapes, log_scale, worth * many, centre=own.u, **how)
+            return learn(sums, basis, log_scale, worth * many, centre=own.u, **how)
 
         start = learned(sums, _GUESS)
-        local, _, _ = _told_by(start, sums, log_scale, own, shapes)
-        params = family.from_local(local * _lift(family, exponent, k_ref), k_ref)
+        local, _, _ = _averaged(start, sums, log_scale, own, basis)
+        scales = family.scales(np.ldexp(1.0, exponent), k_ref)
+        params = family.from_local(local * scales, k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
-        weighed = Sums.of(scaled, shapes, k_ref, own_decays(scaled, k_ref, beta), own.alpha)
+        weighed = Sums.of(scaled, basis, k_ref, own_decays(scaled, k_ref, beta), own.shape)
         population = learned(weighed, worth, start=start)
         cautious = learned(
-            sums, worth, start=start, prior=shapes.wide_prior, prior_points=WIDE_POINTS
+            sums, worth, start=start, prior=basis.wide_prior, prior_points=WIDE_POINTS
         )
         around = sums if own.u is None else sums.around(cautious.trust * own.u)
         post = cautious.posterior(around, log_scale)
         q = (post.weight * post.q).sum(axis=1)
-        units = Units.of(q, sums.total, log_scale, worth_of_squares(sample.point, z2))
-        return _Learned(population, replace(cautious, units=units), beta, worth)
+        noise = NoiseScale.of(q, sums.total, log_scale, worth_of_squares(sample.point, z2))
+        return _Learned(population, replace(cautious, noise_scale=noise), beta, worth)
 
     def _squares(
         self,
@@ -259,16 +274,16 @@ class Bayes(Estimator):
         k_ref: float,
     ) -> FloatArray:
         """Return the squared residual of each contribution, brought to ``k_ref``."""
-        row, k = sample.point, sample.k
-        told = np.empty(len(row))
+        row, k = sample.point, sample.k.astype(np.float64)
+        predicted = np.empty(len(row))
         for start in range(0, len(row), self.block):  # one size for each law: bounded memory
             part = slice(start, start + self.block)
-            told[part] = curve_at(family, params[row[part]], k[part])
+            predicted[part] = family.curve(params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
-        return np.asarray(((sample.delta - told) / unit) ** 2 * (k / k_ref) ** beta)
+        return np.asarray(((sample.delta - predicted) / unit) ** 2 * (k / k_ref) ** beta)
 
 
-def _blended(each: list[Laws], family: Blend) -> Laws:
+def _blended(each: list[Laws], family: Family) -> Laws:
     r"""Return the mean of the laws of a blend's $m$ members, each as likely as the others.
 
     The errors of such a mixture have the covariance $\frac{1}{m}\sum_j (C_j + d_j d_j^\top)$, with
@@ -287,8 +302,8 @@ def _blended(each: list[Laws], family: Blend) -> Laws:
         for away in (params - mean) * np.sqrt(beside_noise(df))[:, None]:
             cov += away[:, :, None] * away[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
-    settings = first.attrs["settings"] | {"family": family.name}
-    learned = {described(laws.family): laws.diagnostics["population"] for laws in each}
+    settings = first.attrs["settings"] | {"family": family.word}
+    learned = {laws.family.word: laws.diagnostics["population"] for laws in each}
     return replace(
         first,
         family=family,
@@ -304,78 +319,68 @@ def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:
     """Return the prior's coefficients divided by each point's power of two."""
     if prior.u is None:
         return prior
-    return _Prior(np.ldexp(prior.u, -exponent[:, None]), prior.alpha)
+    return _Prior(np.ldexp(prior.u, -exponent[:, None]), prior.shape)
 
 
 def _posterior(
-    raw: Moments,
-    exponent: AnyArray,
-    learned: _Learned,
-    family: Family,
-    k_ref: float,
-    prior: _Prior,
+    raw: Moments, exponent: AnyArray, learned: _Learned, basis: FamilyBasis, prior: _Prior
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return parameters, covariances in local coordinates and units of a block of points."""
-    shapes = shapes_of(family, k_ref)
+    """Return parameters, covariances in local coordinates and noise scales of a block of points."""
+    family, k_ref = basis.family, basis.k_ref
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)
     log_scale = 2 * np.log(2.0) * exponent
-    weighed = Sums.of(moments, shapes, k_ref, own_decays(moments, k_ref, learned.beta), own.alpha)
-    local, _, _ = _told_by(learned.population, weighed, log_scale, own, shapes)
-    sums = Sums.of(moments, shapes, k_ref, learned.beta, own.alpha)
-    _, spread, unit = _told_by(learned.cautious, sums, log_scale, own, shapes)
-    unit = np.ldexp(unit, exponent)
-
-    lift = _lift(family, exponent, k_ref)
-    params = family.from_local(local * lift, k_ref)
+    weighed = Sums.of(moments, basis, k_ref, own_decays(moments, k_ref, learned.beta), own.shape)
+    local, _, _ = _averaged(learned.population, weighed, log_scale, own, basis)
+    sums = Sums.of(moments, basis, k_ref, learned.beta, own.shape)
+    _, spread, noise = _averaged(learned.cautious, sums, log_scale, own, basis)
+    unit = np.ldexp(1.0, exponent)
+    scales = family.scales(unit, k_ref)
+    params = family.from_local(local * scales, k_ref)
     with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
-        cov = spread * lift[:, :, None] * lift[:, None, :]
+        cov = spread * scales[:, :, None] * scales[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
-    return params, cov, unit
+    return params, cov, noise * unit
 
 
-def _lift(family: Family, exponent: AnyArray, k_ref: float) -> FloatArray:
-    """Return what takes coordinates in a point's own scale to the law's, ``(n, p)``."""
-    scale = np.ldexp(1.0, exponent)[:, None]
-    if isinstance(family, Linear):
-        return np.asarray(scale / family.basis(np.array([k_ref])))
-    return np.concatenate([scale, np.ones_like(scale)], axis=1)
-
-
-def _told_by(
+def _averaged(
     population: Population,
     sums: Sums,
     log_scale: FloatArray,
     own: _Prior,
-    shapes: Shapes,
+    basis: FamilyBasis,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return means and scales of t over shapes and sizes, and units, in the points' own scales."""
+    """Return means and scales of t over shapes and scale factors, and noise scales.
+
+    All are in units of each point's contributions; shape coordinates come last.
+    """
     shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
     post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
-    squared = population.units.squared(post.q, sums.total, log_scale)
+    squared = population.noise_scale.squared(post.q, sums.total, log_scale)
     mean = post.mean + shift[:, None, :]
     cov = squared[..., None, None] * post.cov
-    if isinstance(shapes, PowerShapes):
-        alpha = shapes.alpha(own.alpha, len(mean))
-        mean = np.concatenate([mean, alpha[..., None]], axis=-1)
-        cov = np.pad(cov, [(0, 0), (0, 0), (0, 1), (0, 1)])
+    shape = basis.shape_values(len(mean), own.shape)
+    shape = np.repeat(shape, len(basis.scale_factors), axis=1)
+    mean = np.concatenate([mean, shape], axis=-1)
+    q = shape.shape[-1]
+    cov = np.pad(cov, [(0, 0), (0, 0), (0, q), (0, q)])
     local = np.einsum("nc,ncp->np", post.weight, mean)
     away = mean - local[:, None, :]
     spread = np.einsum("nc,ncpq->npq", post.weight, cov)
-    apart = beside_noise(population.units.dfs(sums.total))[:, None] * post.weight
+    apart = beside_noise(population.noise_scale.dfs(sums.total))[:, None] * post.weight
     spread += np.einsum("nc,ncp,ncq->npq", apart, away, away)
     return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
 
 
-def _told(learned: _Learned) -> dict[str, Any]:
+def _described(learned: _Learned) -> dict[str, Any]:
     """Describe what was learned for people and files."""
-    population, units = learned.population, learned.cautious.units
+    population, noise = learned.population, learned.cautious.noise_scale
     return {
         "covariance": population.s,
         "masses": population.masses,
-        "df": units.df,
-        "unit": float(np.exp(np.clip(units.log_unit / 2, -700, 700))),
-        "worth_of_squares": units.worth,
+        "df": noise.df,
+        "unit": float(np.exp(np.clip(noise.log_scale2 / 2, -700, 700))),
+        "worth_of_squares": noise.worth,
         "beta": learned.beta,
         "information": learned.information,
         "trust": population.trust,

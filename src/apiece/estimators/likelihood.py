@@ -34,13 +34,13 @@ from apiece.estimators._common import (
     rescaled,
     some_points,
 )
+from apiece.estimators._curve_fit import fit_curves
 from apiece.estimators._decay import noise_decay
 from apiece.estimators._estimator import Estimator, Features
-from apiece.estimators._families import FamilyLike, chosen_family, described
+from apiece.estimators._linear_fit import LinearFit, fit_linear
 from apiece.estimators._profile import Samples, information, profile
 from apiece.estimators._search import newton, starts
-from apiece.estimators._series_fit import fit_series
-from apiece.laws import FitStatus, Laws, Power, Series
+from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.laws.student import beside_noise
@@ -74,17 +74,20 @@ class Likelihood(Estimator):
     is $(t/z)^2/\text{prior\_sd}^2$, since it does not depend on the noise: where contributions say
     nothing, an interval has the prior's width. ``sigma`` is the maximum likelihood estimate.
 
-    For the series family the law is linear in its parameters: weighted least squares, with
-    $\beta$ by restricted likelihood, drawn to the decay that all points have in common, and the
-    exact covariance of the coefficients given it.
+    All of that is for power laws. A family that is a sum of terms, such as the series, is fitted by
+    weighted least squares, with $\beta$ by restricted likelihood, shrunk towards the decay that all
+    points have in common, and the exact covariance of the coefficients given it. Laws of any other
+    family are searched for (`apiece.estimators._curve_fit`); their shape coordinates have the
+    family's prior unless ``prior_sd`` is None.
 
-    Intervals are Student's t with $m - 3$ degrees of freedom ($m - p - 1$ for a series of $p$
-    terms): two (or $p$) for the curve and one for the decay of its noise.
+    Intervals are Student's t with $m - p - 1$ degrees of freedom: $p$ for the parameters of the
+    curve and one for the decay of its noise.
 
     Parameters
     ----------
     family
-        ``"power"``, ``"series"``, or a family such as ``Series(terms=(2, 4))``.
+        ``"power"``, ``"series"``, or any family, such as ``Series(terms=(2, 4))`` or one of your
+        own; not ridge laws and blends, which have too many terms for one point.
     prior_sd
         Standard deviation of alpha and beta/2 around 1 before data; None for the plain likelihood
         of the paper, which needs some 50 contributions a point. For power laws.
@@ -135,19 +138,26 @@ class Likelihood(Estimator):
         """
         check(contributions)
         k_ref = middle(contributions.k_range)
-        family = chosen_family(self.family)
-        if isinstance(family, Series):
-            step = max(1, self.block // len(family.terms))
-            typical = _typical_decay(contributions, k_ref)
-            blocks = [
-                self._fit_series(moments, family, k_ref, typical)
-                for _, moments in contributions.blocks(step)
-            ]
-        else:
+        family = resolve_family(self.family, contributions.k_range)
+        if family.needs_population:
+            raise FitError(
+                f"{family.name} laws have too many terms for the contributions of one point: "
+                "expected a family such as power, series or series24. Pass one of these, or use "
+                "bayes, which learns from all points."
+            )
+        if family.decay is not None:
             bins = Bins.of_counts(*contributions.sizes(), max_sizes=_BINS, n_bins=_BINS)
             blocks = [
-                self._fit_power(moments, bins, k_ref)
+                self._fit_power(moments, family, bins, k_ref)
                 for _, moments in contributions.blocks(self.block)
+            ]
+        else:
+            step = max(1, self.block // len(family.parameters))
+            typical = _typical_decay(contributions, k_ref)
+            basis = family.prior_basis(k_ref)
+            blocks = [
+                self._fit_curves(moments, basis, typical)
+                for _, moments in contributions.blocks(step)
             ]
         params, beta, sigma, cov, status = (
             np.concatenate([block[j] for block in blocks]) for j in range(5)
@@ -167,24 +177,24 @@ class Likelihood(Estimator):
             status=status,
             ids=contributions.ids,
             k_range=contributions.k_range,
-            attrs=attributes(contributions, "likelihood", settings | {"family": described(family)}),
+            attrs=attributes(contributions, "likelihood", settings | {"family": family.word}),
         )
 
-    def _fit_series(self, raw: Moments, family: Series, k_ref: float, typical: float) -> _Block:
+    def _fit_curves(self, raw: Moments, basis: FamilyBasis, typical: float) -> _Block:
         """Fit the points of one block by weighted least squares."""
-        n, p, upper = len(raw), len(family.terms), float(np.exp(self.bound))
+        family, k_ref = basis.family, basis.k_ref
+        n, p, upper = len(raw), len(family.parameters), float(np.exp(self.bound))
         exponent = exponents(raw)
         moments = rescaled(raw, exponent)
         total = moments.n.sum(axis=1)
         too_few, is_zero = total < 3, all_zero(raw)
         one_size = (moments.n > 0).sum(axis=1) < 2
         u, cov = np.zeros((n, p)), np.full((n, p, p), np.nan)
+        u[:, family.n_linear :] = basis.typical
         beta, q, left = np.full(n, min(ASSUMED[1], upper)), np.zeros(n), np.zeros(n)
         rows = np.flatnonzero(~(too_few | is_zero))
         if len(rows):
-            at = fit_series(
-                moments.block(rows), family, k_ref, typical=min(typical, upper), upper=upper
-            )
+            at = self._search_curves(moments.block(rows), basis, min(typical, upper), upper)
             u[rows], q[rows], left[rows] = at.u, at.q, at.q - _EXACT * at.q_total
             beta[rows] = np.where(one_size[rows], beta[rows], at.beta)
             s2 = at.q / np.maximum(total[rows] - at.rank, 1.0)
@@ -198,17 +208,29 @@ class Likelihood(Estimator):
             (FitStatus.AT_BOUND, (beta <= 0) | (beta >= upper)),
         )
         sigma = np.sqrt(q / np.maximum(total, 1)) * k_ref ** (beta / 2)
-        unit, lift = np.ldexp(1.0, exponent), k_ref ** (np.asarray(family.terms) / 2)
-        params = u * lift * unit[:, None]
+        unit = np.ldexp(1.0, exponent)
+        scales = family.scales(unit, k_ref)
+        params = family.from_local(u * scales, k_ref)
         for column in (params, beta, sigma):
             column[too_few] = np.nan
         with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
-            cov *= lift[:, None] * lift * unit[:, None, None]
-            cov *= unit[:, None, None]
+            cov *= scales[:, :, None]
+            cov *= scales[:, None, :]
         cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
         return _Block(params, beta, sigma * unit, cov, status)
 
-    def _fit_power(self, raw: Moments, bins: Bins, k_ref: float) -> _Block:
+    def _search_curves(
+        self, moments: Moments, basis: FamilyBasis, typical: float, upper: float
+    ) -> LinearFit:
+        """Fit laws of any family but power laws, in units of the points' contributions."""
+        if basis.family.is_linear:
+            x = np.where(moments.n > 0, moments.k / basis.k_ref, 1.0)
+            columns = basis.columns(x, 0)
+            return fit_linear(moments, columns, basis.k_ref, typical=typical, upper=upper)
+        has_prior = self.prior_sd is not None
+        return fit_curves(moments, basis, typical=typical, upper=upper, has_prior=has_prior)
+
+    def _fit_power(self, raw: Moments, family: Family, bins: Bins, k_ref: float) -> _Block:
         """Fit the points of one block; the easy cases first, then the search for the rest."""
         upper = float(np.exp(self.bound))
         exponent = exponents(raw)
@@ -246,7 +268,7 @@ class Likelihood(Estimator):
             cov[:, 0, :] *= unit[:, None]
             cov[:, :, 0] *= unit[:, None]
         cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
-        params = Power().from_local(np.stack([psi * unit, theta[:, 0]], axis=1), k_ref)
+        params = family.from_local(np.stack([psi * unit, theta[:, 0]], axis=1), k_ref)
         return _Block(params, theta[:, 1], sigma * unit, cov, status)
 
     def _search(self, moments: Moments, bins: Bins, k_ref: float, upper: float) -> FloatArray:

@@ -10,7 +10,8 @@ modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\ps
 
 from __future__ import annotations
 
-from apiece.laws._family import Family
+from apiece.laws._basis import FamilyBasis
+from apiece.laws._family import Family, FamilyLike, ShapePrior, resolve_family
 from apiece.laws._laws import Estimate, Laws
 from apiece.laws._linear import Linear
 from apiece.laws.blend import Blend
@@ -24,11 +25,15 @@ __all__ = [
     "Blend",
     "Estimate",
     "Family",
+    "FamilyBasis",
+    "FamilyLike",
     "FitStatus",
     "Laws",
     "Linear",
     "Power",
     "Ridge",
     "Series",
+    "ShapePrior",
     "quantile",
+    "resolve_family",
 ]

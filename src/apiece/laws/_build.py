@@ -8,57 +8,27 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from apiece._base.check import one_of, unknown_name
+from apiece._base.check import unknown_name
 from apiece._base.typing import FloatArray
 from apiece.errors import DataError
-from apiece.laws._family import Family
-from apiece.laws.blend import Blend
-from apiece.laws.power import Power
-from apiece.laws.ridge import Ridge
-from apiece.laws.series import Series
+from apiece.laws._family import Family, FamilyLike, resolve_family
 from apiece.laws.status import FitStatus, statuses
 
-FAMILIES: Final = ("power", "series")
 NUMBERS: Final = ("sigma", "beta", "r2", "r2_variance")
 _OTHERS: Final = ("n_samples", "status", "ids", "labels", "cov", "df", "attrs", "diagnostics")
 
 
-def named_family(name: str, parameters: tuple[str, ...] | None = None) -> Family:
-    """Return the family of that name, with the terms that its parameters name.
-
-    >>> named_family("series", ("a2", "a4"))
-    Series(terms=(2, 4))
-    """
-    if name in ("ridge", "blend"):
-        if parameters is None:
-            raise DataError(
-                f"family={name!r} does not say its shifts: expected a family with them. Pass for "
-                "example family=Ridge(shifts=(0, 100, 1000))."
-            )
-        if name == "ridge":
-            return Ridge(_numbers(parameters, "b"))
-        return Blend(Ridge((0, *_numbers(parameters, "b"))))
-    one_of("family", name, FAMILIES)
-    if name == "power":
-        return Power()
-    return Series() if parameters is None else Series(_numbers(parameters, "a"))
-
-
-def _numbers(parameters: tuple[str, ...], letter: str) -> tuple[int, ...]:
-    """Return the numbers of the parameters with that letter."""
-    return tuple(int(word[1:]) for word in parameters if word.startswith(letter))
-
-
 def family_for(
-    family: str | Family,
+    family: FamilyLike,
     params: npt.ArrayLike | None,
     *,
     c: npt.ArrayLike | None,
     alpha: npt.ArrayLike | None,
 ) -> tuple[Family, FloatArray]:
     """Return the family and its parameters as one matrix, from either way of giving them."""
-    chosen = named_family(family) if isinstance(family, str) else family
-    if params is None and chosen.name == "power" and c is not None and alpha is not None:
+    chosen = resolve_family(family)
+    names = chosen.parameters
+    if params is None and names == ("c", "alpha") and c is not None and alpha is not None:
         pair = np.broadcast_arrays(np.asarray(c, np.float64), np.asarray(alpha, np.float64))
         matrix = np.stack([np.atleast_1d(column) for column in pair], axis=1)
     elif params is not None and c is None and alpha is None:
@@ -68,11 +38,10 @@ def family_for(
             f"laws of family {chosen.name!r} cannot be built from these arguments: expected c and "
             "alpha for power laws, or params for any family. Pass one or the other."
         )
-    p = len(chosen.parameters)
-    if matrix.ndim != 2 or matrix.shape[1] != p:
+    if matrix.ndim != 2 or matrix.shape[1] != len(names):
         raise DataError(
-            f"params has shape {matrix.shape}: expected (n_points, {p}) for the parameters "
-            f"{', '.join(chosen.parameters)}. For fewer terms pass a family such as "
+            f"params has shape {matrix.shape}: expected (n_points, {len(names)}) for the "
+            f"parameters {', '.join(names)}. For fewer terms pass a family such as "
             "family=Series(terms=(2, 4))."
         )
     return chosen, matrix

@@ -1,48 +1,466 @@
-r"""What a family of laws is: curves $\psi_k$ with parameters, and coordinates for uncertainty.
+r"""What a family of laws is: curves $\psi_k$ with parameters, and all that depends on their form.
 
 Parameters are what people read, such as $(c, \alpha)$. Their errors are often so correlated and
 skewed that a normal approximation fails ($c$ is an extrapolation down to one training point).
 Each family therefore also has *local coordinates*, in which errors are nearly normal and nearly
 uncorrelated; covariances live there, and the delta method and draws start from there.
+
+The coordinates are of two kinds. Curves are linear in the first ones: if contributions double,
+these double. The last ones, the *shape coordinates*, are all that is not linear, such as $\alpha$.
+Once they are given, fitting a law is linear algebra. Estimators rely on nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from itertools import product
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
+import numpy as np
+
+from apiece._base.check import unknown_name
 from apiece._base.typing import FloatArray
+from apiece.errors import ApieceError, FitError, StoreError
+from apiece.laws._basis import FamilyBasis, power_law_moments
+from apiece.laws.student import around, standard_error
+
+FamilyLike: TypeAlias = "str | Family"
+Term: TypeAlias = tuple[str, float | str]
+
+_KNOWN: Final[dict[str, type[Family]]] = {}  # every family defined in this session, by its key
+_NODES: Final = {0: 1, 1: 25, 2: 9}  # values of each shape coordinate on the grid; otherwise 5
+_WIDER: Final = 3.0  # how much wider than typical the grid's masses are
+_STEP: Final = 1e-5  # of a shape coordinate, for derivatives
+_REFINEMENTS: Final = 6  # steps towards the ends of an interval of three coordinates or more
 
 
-class Family(Protocol):
-    """A family of curves over cardinalities; ``p`` is its number of parameters."""
+class ShapePrior(NamedTuple):
+    """What is assumed about a shape coordinate before any data.
+
+    Parameters
+    ----------
+    low, high
+        The range that is searched.
+    typical, spread
+        Mean and standard deviation over points.
+    """
+
+    low: float
+    high: float
+    typical: float
+    spread: float
+
+
+class Family(ABC):
+    """A family of curves over cardinalities, with ``p`` parameters.
+
+    A subclass states ``name``, ``parameters``, ``shapes`` and ``curve``, and ``to_local`` and
+    ``from_local`` unless its coordinates are its parameters. Everything else has a default. A
+    family whose curves are sums of fixed terms derives from `Linear` and states ``basis`` instead.
+    Settings are the fields of a frozen dataclass, so that files can keep them.
+    """
+
+    name: ClassVar[str]
+    """The word for the family, such as ``"power"``."""
+    scale: ClassVar[str | None] = None
+    """The parameter that gives the sign and the size of a curve at every ``k``, if there is one."""
+    decay: ClassVar[str | None] = None
+    """The parameter that is the exponent of ``k`` at every ``k``, if there is one."""
+    needs_population: ClassVar[bool] = False
+    """Whether there are too many parameters for the contributions of one point.
+
+    Then `Bayes`, which learns from all points, fits the family; without features or a prior.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if hasattr(cls, "name"):
+            _KNOWN[_key(cls)] = cls
 
     @property
-    def name(self) -> str:
-        """The word for the family, such as ``"power"``."""
-        ...
-
-    @property
+    @abstractmethod
     def parameters(self) -> tuple[str, ...]:
         """Names of the ``p`` parameters."""
-        ...
+
+    @property
+    @abstractmethod
+    def shapes(self) -> Mapping[str, ShapePrior]:
+        """The shape coordinates by name: the last of the ``p`` local coordinates."""
+
+    @abstractmethod
+    def curve(self, params: FloatArray, k: FloatArray) -> FloatArray:
+        """Evaluate curves, each at its sizes: ``(..., p)`` and ``(...)`` broadcast to ``(...)``."""
 
     @property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the ``p`` local coordinates."""
-        ...
-
-    def mean(self, params: FloatArray, k: FloatArray) -> FloatArray:
-        """Evaluate the curves: ``(n, p)`` and ``(n_k,)`` give ``(n, n_k)``."""
-        ...
-
-    def gradient(self, params: FloatArray, k: FloatArray, k_ref: float) -> FloatArray:
-        """Differentiate the curves by the local coordinates: shape ``(n, n_k, p)``."""
-        ...
+        return self.parameters
 
     def to_local(self, params: FloatArray, k_ref: float) -> FloatArray:
         """Map parameters, shape ``(..., p)``, to local coordinates."""
-        ...
+        return params
 
     def from_local(self, local: FloatArray, k_ref: float) -> FloatArray:
         """Map local coordinates, shape ``(..., p)``, back to parameters."""
-        ...
+        return local
+
+    @property
+    def word(self) -> str:
+        """The word that stands for the family with its settings, such as ``"series24"``."""
+        return self.name
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether curves are linear in all coordinates."""
+        return not self.shapes
+
+    @property
+    def n_linear(self) -> int:
+        """How many coordinates curves are linear in."""
+        return len(self.parameters) - len(self.shapes)
+
+    @property
+    def members(self) -> tuple[Family, ...]:
+        """The families whose laws are fitted and averaged; none for a family fitted as it is."""
+        return ()
+
+    def places(self, member: Family) -> list[int]:
+        """Return where the parameters of a member are among those of the family."""
+        return [self.parameters.index(name) for name in member.parameters]
+
+    def describe(self) -> str:
+        """Describe the family in one line."""
+        return f"{self.name} ({', '.join(self.parameters)})"
+
+    # Curves and their uncertainty.
+
+    def mean(self, params: FloatArray, k: FloatArray) -> FloatArray:
+        """Evaluate all curves at all sizes: ``(n, p)`` and ``(n_k,)`` give ``(n, n_k)``."""
+        return self.curve(params[:, None, :], k)
+
+    def gradient(self, params: FloatArray, k: FloatArray, k_ref: float) -> FloatArray:
+        """Differentiate the curves by the local coordinates: shape ``(n, n_k, p)``."""
+        x = np.broadcast_to(k / k_ref, (len(params), len(k)))
+        return self.slopes(self.to_local(params, k_ref), x, k_ref)
+
+    def slopes(self, local: FloatArray, x: FloatArray, k_ref: float) -> FloatArray:
+        """Differentiate by the local coordinates, ``(n, p)``, at sizes ``k_ref x``, ``(n, m)``.
+
+        Curves are linear in the first coordinates; central differences serve for the others.
+
+        Returns
+        -------
+        FloatArray
+            Shape ``(n, m, p)``.
+        """
+        found = [self.columns(x, local[:, self.n_linear :], k_ref)]
+        for j in range(self.n_linear, local.shape[1]):
+            step = _STEP * (1 + np.abs(local[:, j]))
+            off = np.zeros_like(local)
+            off[:, j] = step
+            above, below = (
+                self.curve(self.from_local(at, k_ref)[:, None, :], k_ref * x)
+                for at in (local + off, local - off)
+            )
+            found.append(((above - below) / (2 * step[:, None]))[..., None])
+        return np.concatenate(found, axis=-1)
+
+    def interval(
+        self, params: FloatArray, cov: FloatArray, reach: FloatArray, k: FloatArray, k_ref: float
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return the least and the largest curve within ``reach`` standard errors.
+
+        That is over all coordinates with $(\theta - \hat\theta)^\top C^{-1}(\theta - \hat\theta)
+        \le r^2$. The surface of that ellipsoid is looked at in many directions. With three
+        coordinates or more, the best of them are followed to the extremes, at which
+        $\theta = \hat\theta \pm r\,C g / \sqrt{g^\top C g}$ for the gradient $g$ at $\theta$.
+
+        Parameters
+        ----------
+        params, cov
+            Parameters, ``(n, p)``, and covariances of the local coordinates, ``(n, p, p)``.
+        reach
+            Standard errors $r$, shape ``()`` or ``(n,)``.
+        k, k_ref
+            Sizes, shape ``(n_k,)``, and the size of the local coordinates.
+
+        Returns
+        -------
+        tuple of FloatArray
+            Ends of the intervals, each of shape ``(n, n_k)``; nan where ``cov`` is nan.
+        """
+        local, (n, p) = self.to_local(params, k_ref), params.shape
+        ends = np.full((2, n, len(k)), [[[np.inf]], [[-np.inf]]])
+        best = np.zeros((2, n, len(k), p)) if p > 2 else None
+        for off in around(cov, reach):
+            psi = self.mean(self.from_local(local + off, k_ref), k)
+            if best is not None:
+                for place, is_better in zip(best, (psi < ends[0], psi > ends[1]), strict=True):
+                    np.copyto(place, off[:, None, :], where=is_better[..., None])
+            ends = np.stack([np.minimum(ends[0], psi), np.maximum(ends[1], psi)])
+        if best is not None:
+            for j, size in enumerate(k):
+                for sign, end, place in zip((-1.0, 1.0), ends, best, strict=True):
+                    self._follow(sign, end[:, j], local, place[:, j], cov, reach, size, k_ref)
+        return ends[0], ends[1]
+
+    def _follow(
+        self,
+        sign: float,
+        end: FloatArray,
+        local: FloatArray,
+        off: FloatArray,
+        cov: FloatArray,
+        reach: FloatArray,
+        size: float,
+        k_ref: float,
+    ) -> None:
+        """Move ``off`` along the ellipsoid to where the curve is extreme; ``end`` is updated."""
+        x, k = np.full((len(local), 1), size / k_ref), np.array([size])
+        for _ in range(_REFINEMENTS):
+            slope = self.slopes(local + off, x, k_ref)
+            error = standard_error(slope, cov)
+            length = np.where(error > 0, error, np.inf)
+            off = sign * (reach / length[:, 0])[:, None] * np.einsum("npq,nmq->np", cov, slope)
+            psi = self.mean(self.from_local(local + off, k_ref), k)[:, 0]
+            np.copyto(end, psi, where=sign * psi > sign * end)
+
+    # What estimators need.
+
+    def columns(self, x: FloatArray, shape: FloatArray, k_ref: float) -> FloatArray:
+        """Evaluate the curves whose linear coordinates are one in turn.
+
+        Parameters
+        ----------
+        x
+            Sizes over ``k_ref``, shape ``(n, m)``.
+        shape
+            Shape coordinates, ``(n, n_shapes)``.
+        k_ref
+            Size of the local coordinates.
+
+        Returns
+        -------
+        FloatArray
+            Shape ``(n, m, n_linear)``.
+        """
+        found = []
+        for unit in np.eye(self.n_linear):
+            height = np.broadcast_to(unit, (len(x), self.n_linear))
+            params = self.from_local(np.concatenate([height, shape], axis=1), k_ref)
+            found.append(self.curve(params[:, None, :], k_ref * x))
+        return np.stack(found, axis=-1)
+
+    def scales(self, unit: FloatArray, k_ref: float) -> FloatArray:
+        """Return the factors on coordinates when contributions are ``unit`` times as large.
+
+        Parameters
+        ----------
+        unit
+            Shape ``(n,)``.
+        k_ref
+            Size of the local coordinates.
+
+        Returns
+        -------
+        FloatArray
+            Shape ``(n, p)``; one for shape coordinates. For sums of terms also from coefficients
+            of terms that are one at ``k_ref`` to coordinates.
+        """
+        heights = np.repeat(unit[:, None], self.n_linear, axis=1)
+        return np.concatenate([heights, np.ones((len(unit), len(self.shapes)))], axis=1)
+
+    def priors(self, k_ref: float) -> tuple[FloatArray, FloatArray]:
+        """Return covariances of the linear coordinates before data, up to their scale.
+
+        The first is for estimates, the second, with room for other curves, for intervals. By
+        default curves are taken to be like power laws with typical shape coordinates.
+        """
+        typical = np.array([[prior.typical for prior in self.shapes.values()]])
+        return power_law_moments(lambda x: self.columns(x, typical, k_ref))
+
+    def prior_basis(self, k_ref: float) -> FamilyBasis:
+        """Return the family as lists of linear curves, with what is assumed before any data."""
+        n_nodes = _NODES.get(len(self.shapes), 5)
+        axes = [np.linspace(prior.low, prior.high, n_nodes) for prior in self.shapes.values()]
+        nodes = np.array(list(product(*axes)), dtype=np.float64)
+        typical = np.array([prior.typical for prior in self.shapes.values()])
+        spread = np.array([prior.spread for prior in self.shapes.values()])
+        if self.coordinates[self.n_linear :] != tuple(self.shapes):
+            raise FitError(
+                f"the last coordinates of {self!r} are not its shapes: expected coordinates that "
+                f"end with {', '.join(self.shapes)}. Reorder coordinates, to_local and from_local."
+            )
+        mass = np.exp(-0.5 * (((nodes - typical) / (_WIDER * spread)) ** 2).sum(axis=1))
+        return FamilyBasis.of(self, k_ref, nodes, typical, mass / mass.sum())
+
+    def project(
+        self, curves: FloatArray, x: FloatArray, k_ref: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the curves of the family that are nearest to others, by least squares.
+
+        Parameters
+        ----------
+        curves
+            Values at sizes ``k_ref x``, shape ``(n, m)``.
+        x, k_ref
+            Sizes over ``k_ref``, shape ``(m,)``.
+
+        Returns
+        -------
+        tuple of FloatArray
+            Coefficients of `columns`, ``(n, n_linear)``, and shape coordinates, ``(n, n_shapes)``.
+        """
+        return self.prior_basis(k_ref).nearest(curves, x)
+
+    def random(
+        self, height: FloatArray, k_ref: float, rng: np.random.Generator, harmful: float
+    ) -> FloatArray:
+        """Draw parameters of curves with typical shapes.
+
+        Parameters
+        ----------
+        height
+            Size of each curve at ``k_ref``, shape ``(n,)``.
+        k_ref, rng
+            The size, and where randomness comes from.
+        harmful
+            Share of curves with a negative sign.
+
+        Returns
+        -------
+        FloatArray
+            Shape ``(n, p)``.
+        """
+        n = len(height)
+        shape = np.stack(
+            [
+                np.clip(rng.normal(prior.typical, prior.spread, n), prior.low, prior.high)
+                for prior in self.shapes.values()
+            ],
+            axis=1,
+        )
+        sign = np.where(rng.random(n) < harmful, -1.0, 1.0)
+        unit = self.columns(np.ones((n, 1)), shape, k_ref)[:, 0, :]
+        linear = (sign * height)[:, None] / unit / self.n_linear
+        return self.from_local(np.concatenate([linear, shape], axis=1), k_ref)
+
+    def tensor_curve(self, coordinates: Any, log_x: Any) -> Any:
+        """Evaluate curves with tensors of torch: ``(..., n, p)`` and ``(n, m)``.
+
+        ``coordinates`` are those of contributions of size one, see `scales`, and ``log_x`` is the
+        logarithm of ``k / k_ref``. Only `Amortized` needs it.
+        """
+        raise FitError(
+            f"{self.name} laws cannot be predicted by a network: expected a family with "
+            "tensor_curve, such as power or series. Fit them with bayes, or write that method."
+        )
+
+    # What uses, plots and reports need.
+
+    def crossing(self, first: FloatArray, second: FloatArray) -> float | None:
+        """Return the size at which two curves cross, nan if they do not; None to search for it."""
+        return None
+
+    @property
+    def page_terms(self) -> list[Term] | None:
+        r"""The terms of a sum that the page of a report evaluates; None sends sampled curves.
+
+        Term $j$ is a kind and a number $e$, and stands for a factor on linear coordinate $j$:
+        ``("power", e)`` for $k^{-e}$, ``("relative", e)`` for $(k/k_\mathrm{ref})^{-e}$, and
+        ``("shift", e)`` for $1/(k + e)$. Instead of a number, $e$ may name a shape coordinate.
+        """
+        return None
+
+    # Words and files.
+
+    @classmethod
+    def from_word(cls, word: str, k_range: tuple[int, int] | None) -> Self | None:
+        """Return the family that a word stands for, over sampled sizes; None for another word."""
+        return cls() if word == cls.name else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the family as plain values: its key under ``family``, and its settings."""
+        this: Any = self
+        names = [field.name for field in fields(this)] if is_dataclass(this) else []
+        return {"family": _key(type(self))} | {
+            name: value.to_json() if isinstance(value, Family) else value
+            for name, value in ((name, getattr(self, name)) for name in names)
+        }
+
+    def to_setting(self) -> Any:
+        """Return the word for the family if it says all of it, otherwise its JSON.
+
+        Both are what `resolve_family` understands.
+        """
+        try:
+            is_said = _key(type(self)) == self.name and resolve_family(self.word) == self
+        except ApieceError:  # a word that depends on the sampled sizes
+            is_said = False
+        return self.word if is_said else self.to_json()
+
+
+def _key(cls: type[Family]) -> str:
+    """Return what files call a family: its name, or module and class for one from elsewhere."""
+    is_ours = cls.__module__.startswith("apiece.")
+    return cls.name if is_ours else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def family_from_json(plain: Mapping[str, Any]) -> Family:
+    """Return the family that `Family.to_json` described.
+
+    Nothing is imported: a family that was written elsewhere must be defined in this session.
+    """
+    settings = dict(plain)
+    key = settings.pop("family")
+    if key not in _KNOWN:
+        module, colon, name = key.partition(":")
+        if not colon:
+            raise ValueError(f"unknown family {key!r}")
+        raise StoreError(
+            f"laws of the family {name} from {module} cannot be read: expected this family to be "
+            f"defined, and nothing is imported for a file. Import {module} first."
+        )
+    return _KNOWN[key](
+        **{
+            name: family_from_json(value)
+            if isinstance(value, dict)
+            else (tuple(value) if isinstance(value, list) else value)
+            for name, value in settings.items()
+        }
+    )
+
+
+def resolve_family(
+    family: FamilyLike | Mapping[str, Any], k_range: tuple[int, int] | None = None
+) -> Family:
+    """Return the family that a setting means: a family, or a word for one.
+
+    Parameters
+    ----------
+    family
+        ``"power"``; ``"series"``, or with some of its terms such as ``"series24"``; ``"ridge"``
+        and ``"blend"``, whose terms depend on the sampled sizes; the ``name`` of any other family
+        that has been defined and needs no settings; a family, or its JSON.
+    k_range
+        The sampled sizes.
+
+    Examples
+    --------
+    >>> resolve_family("series24")
+    Series(terms=(2, 4))
+    >>> resolve_family("ridge", (100, 1000))
+    Ridge(shifts=(0, 30, 95, 300, 949, 3000, 9487))
+    """
+    if isinstance(family, Family):
+        return family
+    if isinstance(family, Mapping):
+        return family_from_json(family)
+    if isinstance(family, str):
+        for known in list(_KNOWN.values()):
+            found = known.from_word(family, k_range)
+            if found is not None:
+                return found
+    raise unknown_name("family", family, dict.fromkeys(known.name for known in _KNOWN.values()))

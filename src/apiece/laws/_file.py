@@ -20,14 +20,14 @@ import numpy as np
 from apiece._base.files import read_table, write_whole
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import StoreError
-from apiece.laws._build import NUMBERS, named_family
-from apiece.laws._family import Family
+from apiece.laws._build import NUMBERS
+from apiece.laws._family import Family, family_from_json
 from apiece.laws.status import FitStatus, statuses
 
 if TYPE_CHECKING:
     from apiece.laws._laws import Laws
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _KEY: Final = b"apiece.laws"
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
@@ -50,8 +50,7 @@ def save(laws: Laws, path: str | os.PathLike[str]) -> None:
         columns["df"] = laws.df
     meta = {
         "schema_version": SCHEMA_VERSION,
-        "family": laws.family.name,
-        "parameters": list(laws.family.parameters),
+        "family": laws.family.to_json(),
         "k_range": list(laws.k_range),
         "dtypes": {"point": laws.ids.dtype.str}
         | ({} if laws.labels is None else {"label": laws.labels.dtype.str}),
@@ -94,10 +93,12 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     try:
         meta = json.loads(text)
-        if meta["schema_version"] > SCHEMA_VERSION:
+        if meta["schema_version"] != SCHEMA_VERSION:
+            is_newer = meta["schema_version"] > SCHEMA_VERSION
             raise StoreError(
-                f"{source} has schema version {meta['schema_version']}: expected at most "
-                f"{SCHEMA_VERSION}, the newest that this apiece knows. Upgrade apiece."
+                f"{source} has schema version {meta['schema_version']}: expected "
+                f"{SCHEMA_VERSION}, the one that this apiece reads. "
+                + ("Upgrade apiece." if is_newer else "Fit again, and save the laws.")
             )
         if meta.get("digest", "") != _digest(table, meta) and "digest" in meta:
             raise ValueError("its contents do not match its digest")
@@ -126,7 +127,7 @@ def _digest(table: Any, meta: dict[str, Any]) -> str:
 
 def _fields(table: Any, meta: dict[str, Any]) -> dict[str, Any]:
     """Turn the table and its description back into the fields of `Laws`."""
-    family = named_family(meta["family"], tuple(meta["parameters"]))
+    family = family_from_json(meta["family"])
     n, p = table.num_rows, len(family.parameters)
 
     def numbers(name: str) -> FloatArray:

@@ -23,11 +23,10 @@ from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
-from apiece.laws._family import Family
-from apiece.laws._linear import Linear
+from apiece.laws._family import Family, FamilyLike
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
-from apiece.laws.student import around, quantile, roots, spread_of_scale, standard_error
+from apiece.laws.student import quantile, roots, spread_of_scale, standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +122,7 @@ class Laws:
         *,
         c: npt.ArrayLike | None = None,
         alpha: npt.ArrayLike | None = None,
-        family: str | Family = "power",
+        family: FamilyLike = "power",
         params: npt.ArrayLike | None = None,
         k_range: tuple[int, int] = (100, 1000),
         **columns: Any,
@@ -167,14 +166,15 @@ class Laws:
     @property
     def c(self) -> FloatArray:
         """Signed scale of power laws, shape ``(n_points,)``."""
-        return self._parameter("c")
+        return self.parameter("c")
 
     @property
     def alpha(self) -> FloatArray:
         """Decay of power laws, shape ``(n_points,)``."""
-        return self._parameter("alpha")
+        return self.parameter("alpha")
 
-    def _parameter(self, name: str) -> FloatArray:
+    def parameter(self, name: str) -> FloatArray:
+        """One parameter of the family by name, shape ``(n_points,)``."""
         if name not in self.family.parameters:
             raise unknown_name(
                 f"parameter of {self.family.name} laws,", name, self.family.parameters
@@ -257,16 +257,12 @@ class Laws:
         so the farther a size is from the sampled ones, since errors of $\alpha$ multiply. They
         cover the law's mean, not single contributions.
         """
-        mean, reach = self.mean(k), quantile(level, self.df)
-        if self.cov is None or isinstance(self.family, Linear):
-            half = (reach * self.stderr(k).T).T
-            return mean - half, mean + half
         sizes, is_number = check_sizes(k)
-        local = self.family.to_local(self.params, self.k_ref)
-        low, high = np.full((2, self.n_points, len(sizes)), [[[np.inf]], [[-np.inf]]])
-        for off in around(self.cov, reach):
-            psi = self.family.mean(self.family.from_local(local + off, self.k_ref), sizes)
-            low, high = np.minimum(low, psi), np.maximum(high, psi)
+        reach = quantile(level, self.df)
+        if self.cov is None:
+            low, high = np.full((2, self.n_points, len(sizes)), np.nan)
+        else:
+            low, high = self.family.interval(self.params, self.cov, reach, sizes, self.k_ref)
         return (low[:, 0], high[:, 0]) if is_number else (low, high)
 
     def functional(self, k: npt.ArrayLike, weights: npt.ArrayLike, level: float = 0.9) -> Estimate:

@@ -32,8 +32,9 @@ def headline(laws: Laws) -> str:
     """Describe the laws in one line."""
     parts = [f"{int(laws.has_law.sum()):,} fitted"]
     if laws.has_law.any():
-        if laws.family.name == "power":
-            parts.append(f"median alpha {np.nanmedian(laws.alpha):.2f}")
+        decay = laws.family.decay
+        if decay is not None:
+            parts.append(f"median {decay} {np.nanmedian(laws.parameter(decay)):.2f}")
         helpful, _ = _signs(laws)
         parts.append(f"{100 * helpful:.0f} % helpful at {round(laws.k_ref):,} training points")
     weakness = caveat(laws.attrs)
@@ -55,7 +56,7 @@ def summary(laws: Laws) -> str:
         rows += [
             (name, _quantiles(laws.params[:, j]))
             for j, name in enumerate(laws.family.parameters)
-            if name != "c"  # its scale says nothing: c is an extrapolation to one training point
+            if name != laws.family.scale  # its size says nothing: it extrapolates to one point
         ]
         helpful, harmful = _signs(laws)
         shares = f"{100 * helpful:.0f} % helpful, {100 * harmful:.0f} % harmful"

@@ -2,16 +2,18 @@ r"""The blend of series and ridge laws: curves that may turn out to be either.
 
 From sizes of one decade it is often impossible to tell whether contributions already fall as
 $1/k$, as a series has it, or go on more slowly, as a ridge law allows. The mean of several laws
-foretells better than one that happened to be wrong, and where they disagree its intervals are wide.
+predicts better than one that happened to be wrong, and where they disagree its intervals are wide.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
 from apiece._base.typing import FloatArray
+from apiece.laws._family import Family, Term
 from apiece.laws._linear import Linear
 from apiece.laws.ridge import Ridge
 from apiece.laws.series import Series
@@ -35,15 +37,12 @@ class Blend(Linear):
     ('a2', 'a3', 'a4', 'b100')
     """
 
+    name: ClassVar[str] = "blend"
+    needs_population: ClassVar[bool] = True
     ridge: Ridge
 
     @property
-    def name(self) -> str:
-        """The word for the family."""
-        return "blend"
-
-    @property
-    def members(self) -> tuple[Series | Ridge, ...]:
+    def members(self) -> tuple[Family, ...]:
         """The families that are blended: the series of two terms and of three, and the ridge law.
 
         Two series, so that ridge laws have a third of the say: they are the freest beyond the
@@ -57,11 +56,11 @@ class Blend(Linear):
         return Series().parameters + self.ridge.parameters[1:]
 
     def basis(self, k: FloatArray) -> FloatArray:
-        """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
-        return np.concatenate([Series().basis(k), self.ridge.basis(k)[:, 1:]], axis=1)
+        """Evaluate the terms without their parameters: shape ``(...)`` gives ``(..., p)``."""
+        return np.concatenate([Series().basis(k), self.ridge.basis(k)[..., 1:]], axis=-1)
 
-    def places(self, member: Linear) -> list[int]:
-        """Tell where the parameters of a member are among those of the blend.
+    def places(self, member: Family) -> list[int]:
+        """Return where the parameters of a member are among those of the blend.
 
         Examples
         --------
@@ -71,3 +70,13 @@ class Blend(Linear):
         """
         names = self.parameters
         return [0 if name == "b0" else names.index(name) for name in member.parameters]
+
+    @property
+    def page_terms(self) -> list[Term] | None:
+        """Those of a series, and those of the ridge law but for its first."""
+        return [*(Series().page_terms or ()), *(self.ridge.page_terms or ())[1:]]
+
+    @classmethod
+    def from_word(cls, word: str, k_range: tuple[int, int] | None) -> Self | None:
+        """Return the family of ``"blend"`` over the sampled sizes."""
+        return cls(Ridge.over(k_range)) if word == cls.name else None

@@ -10,15 +10,19 @@ life, contributions fall more slowly than $1/k$, which no series in $1/\sqrt{k}$
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
 from apiece._base.typing import FloatArray
-from apiece.errors import FitError
+from apiece.errors import DataError, FitError
+from apiece.laws._family import Term
 from apiece.laws._linear import Linear
 
 _STEP = np.sqrt(10.0)  # from one shift to the next
 _FIRST, _LAST = 0.3, 10.0  # the least shift over the least size, and the largest over the largest
+_SHIFTED = 0.2  # standard deviation of a shifted term relative to that of 1/k, for estimates
+_WIDE_SHIFTED = 0.5  # and for intervals
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Ridge(Linear):
     array([[0.06 , 0.025]])
     """
 
+    name: ClassVar[str] = "ridge"
+    needs_population: ClassVar[bool] = True
     shifts: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -49,21 +55,21 @@ class Ridge(Linear):
             )
 
     @classmethod
-    def over(cls, k_range: tuple[int, int]) -> Ridge:
+    def over(cls, k_range: tuple[int, int] | None) -> Self:
         """Return the law with shifts from below the sampled sizes to ten times beyond them.
 
         >>> Ridge.over((100, 1000)).shifts
         (0, 30, 95, 300, 949, 3000, 9487)
         """
+        if k_range is None:
+            raise DataError(
+                "a word for laws with shifts does not say which: expected a family with them. Pass "
+                "for example family=Ridge(shifts=(0, 100, 1000))."
+            )
         first, last = _FIRST * k_range[0], _LAST * k_range[1]
         count = 1 + round(float(np.log(last / first) / np.log(_STEP)))
         shifts = np.rint(first * _STEP ** np.arange(count)).astype(int).tolist()
         return cls(tuple(sorted({0, *shifts})))
-
-    @property
-    def name(self) -> str:
-        """The word for the family."""
-        return "ridge"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -71,5 +77,34 @@ class Ridge(Linear):
         return tuple(f"b{shift}" for shift in self.shifts)
 
     def basis(self, k: FloatArray) -> FloatArray:
-        """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
-        return 1 / (k[:, None] + np.asarray(self.shifts, dtype=np.float64))
+        """Evaluate the terms without their parameters: shape ``(...)`` gives ``(..., p)``."""
+        return 1 / (k[..., None] + np.asarray(self.shifts, dtype=np.float64))
+
+    def columns(self, x: FloatArray, shape: FloatArray, k_ref: float) -> FloatArray:
+        """Evaluate the terms, each of which is one at ``k_ref``."""
+        shifts = np.asarray(self.shifts, dtype=np.float64) / k_ref
+        return np.asarray((1 + shifts) / (x[..., None] + shifts))
+
+    def priors(self, k_ref: float) -> tuple[FloatArray, FloatArray]:
+        """Return independent coefficients, those of the shifts smaller than that of 1/k.
+
+        Before data all directions of the features are taken to come to life at any size alike:
+        the coefficients of all shifts have the same variance, so that curves go on beyond the
+        sampled sizes as they come out of them, and intervals grow as that becomes uncertain.
+        """
+        shifts = np.asarray(self.shifts, dtype=np.float64) / k_ref
+
+        def apart(shifted: float) -> FloatArray:
+            return np.diag((np.where(shifts > 0, shifted, 1.0) / (1 + shifts)) ** 2)
+
+        return apart(_SHIFTED), apart(_WIDE_SHIFTED)
+
+    @property
+    def page_terms(self) -> list[Term] | None:
+        """Shifted inverses of ``k``."""
+        return [("shift", float(shift)) for shift in self.shifts]
+
+    @classmethod
+    def from_word(cls, word: str, k_range: tuple[int, int] | None) -> Self | None:
+        """Return the family of ``"ridge"`` over the sampled sizes."""
+        return cls.over(k_range) if word == cls.name else None

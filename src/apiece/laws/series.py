@@ -8,11 +8,13 @@ cannot say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from apiece._base.typing import FloatArray
 from apiece.errors import FitError
+from apiece.laws._family import Term
 from apiece.laws._linear import Linear
 
 TERMS = (2, 3, 4)
@@ -37,6 +39,7 @@ class Series(Linear):
     array([[-1.   ,  0.125]])
     """
 
+    name: ClassVar[str] = "series"
     terms: tuple[int, ...] = TERMS
 
     def __post_init__(self) -> None:
@@ -47,9 +50,9 @@ class Series(Linear):
             )
 
     @property
-    def name(self) -> str:
-        """The word for the family."""
-        return "series"
+    def word(self) -> str:
+        """``"series"``, with its terms unless it has all, such as ``"series24"``."""
+        return self.name + ("" if self.terms == TERMS else "".join(map(str, self.terms)))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -57,5 +60,30 @@ class Series(Linear):
         return tuple(f"a{j}" for j in self.terms)
 
     def basis(self, k: FloatArray) -> FloatArray:
-        """Evaluate the terms without their parameters, shape ``(n_k, p)``."""
-        return np.power(k[:, None], -np.asarray(self.terms) / 2)
+        """Evaluate the terms without their parameters: shape ``(...)`` gives ``(..., p)``."""
+        return np.power(k[..., None], -np.asarray(self.terms) / 2)
+
+    def columns(self, x: FloatArray, shape: FloatArray, k_ref: float) -> FloatArray:
+        """Evaluate the terms, each of which is one at ``k_ref``."""
+        return self.basis(x)
+
+    def tensor_curve(self, coordinates: Any, log_x: Any) -> Any:
+        """Evaluate the sum with tensors."""
+        parts = [
+            coordinates[..., j, None] * (-term / 2 * log_x).exp()
+            for j, term in enumerate(self.terms)
+        ]
+        return sum(parts[1:], parts[0])
+
+    @property
+    def page_terms(self) -> list[Term] | None:
+        """Powers of ``k``."""
+        return [("power", term / 2) for term in self.terms]
+
+    @classmethod
+    def from_word(cls, word: str, k_range: tuple[int, int] | None) -> Self | None:
+        """Return the family of ``"series"``, or of some terms as in ``"series24"``."""
+        digits = word.removeprefix(cls.name)
+        if not word.startswith(cls.name) or not (digits == "" or digits.isdigit()):
+            return None
+        return cls(tuple(int(digit) for digit in digits)) if digits else cls()

@@ -89,28 +89,49 @@ def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
 
 
 def around(cov: FloatArray, reach: FloatArray) -> Iterator[FloatArray]:
-    r"""Go around the ellipses $x^\top C^{-1} x = r^2$ of two coordinates, in 64 steps.
+    r"""Yield points of the surfaces $x^\top C^{-1} x = r^2$ of ellipsoids, 64 or more.
 
     Parameters
     ----------
     cov
-        Shape ``(n, 2, 2)``; nan gives nan.
+        Shape ``(n, p, p)``; nan gives nan.
     reach
         The radii $r$, shape ``()`` or ``(n,)``.
 
     Yields
     ------
     FloatArray
-        A point of each ellipse, shape ``(n, 2)``.
+        A point of each ellipsoid, shape ``(n, p)``.
     """
     sd = np.sqrt(np.einsum("naa->na", cov))
     scale = (reach * sd.T).T
     unit = np.where(sd > 0, sd, 1.0)
-    tilt = np.clip(cov[:, 0, 1] / unit[:, 0] / unit[:, 1], -1.0, 1.0)
-    rest = np.sqrt(1 - tilt**2)
-    for angle in np.arange(64) * (np.pi / 32):
-        along, across = np.cos(angle), np.sin(angle)
-        yield scale * np.stack([np.full(len(tilt), along), tilt * along + rest * across], axis=1)
+    root = _lower(cov / unit[:, :, None] / unit[:, None, :])
+    for direction in _directions(cov.shape[1]):
+        yield scale * (root @ direction)
+
+
+def _directions(p: int) -> FloatArray:
+    """Return unit vectors in all directions, ``(n, p)``: a circle, or a fixed random sphere."""
+    if p == 2:
+        angle = np.arange(64) * (np.pi / 32)
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    normal = np.random.default_rng(0).standard_normal((32 * p, p))
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    return np.concatenate([normal, -normal])
+
+
+def _lower(correlation: FloatArray) -> FloatArray:
+    """Return Cholesky factors of correlations that may be singular, shape ``(n, p, p)``."""
+    root = np.zeros_like(correlation)
+    for j in range(correlation.shape[1]):
+        left = 1 - (root[:, j, :j] ** 2).sum(axis=1)
+        root[:, j, j] = np.sqrt(np.maximum(left, 0.0))
+        size = np.where(root[:, j, j] > 1e-8, root[:, j, j], np.inf)
+        for i in range(j + 1, correlation.shape[1]):
+            shared = (root[:, i, :j] * root[:, j, :j]).sum(axis=1)
+            root[:, i, j] = np.clip((correlation[:, i, j] - shared) / size, -1.0, 1.0)
+    return root
 
 
 def roots(cov: FloatArray) -> FloatArray:

@@ -9,7 +9,6 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 from apiece.estimators._bins import Bins
-from apiece.estimators._families import curve_at
 from apiece.laws import Laws, quantile
 from apiece.plots._style import new_axes, style, thin
 from apiece.records import Contributions, caveat
@@ -127,7 +126,8 @@ def _scores(laws: Laws, held_out: Contributions) -> tuple[FloatArray, FloatArray
         return flat.astype(np.float64).reshape(shape)
 
     n = total(np.ones(len(late)))
-    residual = late.delta - curve_at(laws.family, laws.params[rows[point]], late.k)
+    predicted = laws.family.curve(laws.params[rows[point]], late.k.astype(np.float64))
+    residual = late.delta - predicted
     variance = laws.sigma[rows[point]] ** 2 * late.k ** -laws.beta[rows[point]]
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = total(residual) / n

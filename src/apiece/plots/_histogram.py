@@ -100,4 +100,4 @@ def plot_histogram(
 
 
 def _default(laws: Laws) -> str:
-    return "alpha" if "alpha" in laws.family.parameters else "exponent"
+    return laws.family.decay or "exponent"

@@ -18,13 +18,14 @@ _MANY = 5_000  # points beyond which markers are drawn small and as one image
 
 
 class Plane(NamedTuple):
-    """The numbers behind the plot; every field but the names has shape ``(n,)``."""
+    """The numbers behind the plot; every field but the last two has shape ``(n,)``."""
 
     ids: AnyArray
     x: FloatArray
     y: FloatArray
     helps: AnyArray
     names: tuple[str, str]
+    has_log_y: bool = False
 
 
 def exponent(laws: Laws, k: float) -> FloatArray:
@@ -46,15 +47,15 @@ def exponent(laws: Laws, k: float) -> FloatArray:
 def plane(laws: Laws) -> Plane:
     r"""Place every point that has a law.
 
-    Power laws are placed by $(\alpha, |c|)$; others by what the point is worth at the smallest and
-    at the largest sampled size.
+    Laws with a scale and a decay, as power laws have them, are placed by $(\alpha, |c|)$; others by
+    what the point is worth at the smallest and at the largest sampled size.
     """
     known = laws.has_law
     helps = np.asarray(laws.mean(laws.k_ref) > 0)[known]
-    if laws.family.name == "power":
-        return Plane(
-            laws.ids[known], laws.alpha[known], np.abs(laws.c[known]), helps, ("alpha", "|c|")
-        )
+    scale, decay = laws.family.scale, laws.family.decay
+    if scale is not None and decay is not None:
+        x, y = laws.parameter(decay)[known], np.abs(laws.parameter(scale)[known])
+        return Plane(laws.ids[known], x, y, helps, (decay, f"|{scale}|"), has_log_y=True)
     low, high = laws.k_range
     ends = laws.mean(np.array([low, high]))[known]
     names = (f"contribution at k = {low:,}", f"contribution at k = {high:,}")
@@ -93,7 +94,7 @@ def plot_plane(laws: Laws, *, ax: Axes | None = None) -> Axes:
                 label=f"{word} ({where.sum():,})",
             )
         ax.set(xlabel=numbers.names[0], ylabel=numbers.names[1])
-        if laws.family.name == "power":
+        if numbers.has_log_y:
             ax.set_yscale("log")
         else:
             ax.locator_params(nbins=6)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
-from apiece.estimators._families import described
 from apiece.laws import FitStatus, Laws
 from apiece.records import Table
 from apiece.store import Progress, Run
@@ -94,7 +93,7 @@ def _design(design: Any) -> str:
 def _quality(laws: Laws, level: float) -> list[Fact]:
     attrs = laws.attrs
     known = laws.has_law
-    listed: list[Fact] = [("law", f"{laws.family.name} ({', '.join(laws.family.parameters)})")]
+    listed: list[Fact] = [("law", laws.family.describe())]
     if attrs.get("estimator"):
         chosen = ", chosen by a backtest" if attrs.get("chosen_by") == "auto" else ""
         listed.append(("estimator", f"{attrs['estimator']}{chosen}"))
@@ -120,7 +119,7 @@ def _foretold(laws: Laws) -> list[Fact]:
         return []
     table = laws.backtest()
     is_own = (table["method"] == laws.attrs.get("estimator")) & (
-        table["family"] == described(laws.family)
+        table["family"] == laws.family.word
     )
     if not is_own.any():
         return []

@@ -16,8 +16,7 @@ import numpy as np
 from apiece.data import Dataset, read_again
 from apiece.errors import ApieceError, StoreError
 from apiece.estimators import Estimator, as_estimator, fit, rebuilt
-from apiece.estimators._families import FamilyLike
-from apiece.laws import Laws
+from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions
 

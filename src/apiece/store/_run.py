@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from apiece.data import Dataset
     from apiece.estimators import Estimator
-    from apiece.estimators._families import FamilyLike
-    from apiece.laws import Laws
+    from apiece.laws import FamilyLike, Laws
 
 
 @dataclass(frozen=True)

@@ -108,10 +108,13 @@ def boundary_relation(
     column = "distance" if table["distance"].notna().any() else "margin"
     far = np.abs(table[column].to_numpy())
     quantities = {"psi": laws.mean(laws.k_ref)}
-    if laws.family.name == "power":
+    scale, decay = laws.family.scale, laws.family.decay
+    if scale is not None:
         with np.errstate(divide="ignore"):
-            log_c = np.log(np.abs(laws.c))
-        quantities = {"alpha": laws.alpha, "log_abs_c": log_c, **quantities}
+            log_scale = np.log(np.abs(laws.parameter(scale)))
+        quantities = {f"log_abs_{scale}": log_scale, **quantities}
+    if decay is not None:
+        quantities = {decay: laws.parameter(decay), **quantities}
     label = table["label"].to_numpy()
     groups = {"all": np.ones(len(far), dtype=bool)}
     groups |= {str(name): label == name for name in pd.unique(label)}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _MOST_POINTS: Final = 2000  # compared with each other: 4 million pairs
 _ROWS: Final = 256  # points whose pairs are held at once
 _HALVINGS: Final = 60
-_DIAGONAL: Final = 64  # rows evaluated at all their sizes to read the diagonal
 
 
 class _Pairs(NamedTuple):
@@ -62,13 +61,8 @@ def crossing(laws: Laws, first: object, second: object) -> float:
     100.0
     """
     rows = np.array([laws.position(first), laws.position(second)])
-    if laws.family.name != "power":
-        return float(_refined(laws, rows[:1], rows[1:])[0])
-    (c1, c2), (alpha1, alpha2) = laws.c[rows].tolist(), laws.alpha[rows].tolist()
-    if not c1 * c2 > 0 or alpha1 == alpha2:
-        return float("nan")
-    log_k = (np.log(abs(c1)) - np.log(abs(c2))) / (alpha1 - alpha2)
-    return float(np.exp(log_k)) if 0 <= log_k <= 300 * np.log(10) else float("nan")
+    at = laws.family.crossing(*laws.params[rows])
+    return float(_refined(laws, rows[:1], rows[1:])[0]) if at is None else at
 
 
 def crossings(
@@ -190,7 +184,8 @@ def _bisect(
     low, high = np.full(len(first), np.log(k_min)), np.full(len(first), np.log(k_max))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        gap = _each(laws, one, middle) - _each(laws, two, middle)
+        k = np.exp(middle)
+        gap = laws.family.curve(one, k) - laws.family.curve(two, k)
         low, high = np.where(gap > 0, middle, low), np.where(gap > 0, high, middle)
     return np.asarray(np.exp((low + high) / 2))
 
@@ -206,12 +201,3 @@ def _refined(laws: Laws, first: IntArray, second: IntArray) -> FloatArray:
             i, j = j, i
         at[row] = _bisect(laws, i, j, low, high)[0]
     return at
-
-
-def _each(laws: Laws, params: FloatArray, log_k: FloatArray) -> FloatArray:
-    """Evaluate each row of parameters at a size of its own, shape ``(n_rows,)``."""
-    sizes, values = np.exp(log_k), np.empty(len(log_k))
-    for start in range(0, len(sizes), _DIAGONAL):
-        part = slice(start, start + _DIAGONAL)
-        values[part] = np.diagonal(laws.family.mean(params[part], sizes[part]))
-    return values

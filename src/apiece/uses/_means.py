@@ -67,8 +67,9 @@ def means(
                 "sd": psi.std(ddof=1) if len(members) > 1 else np.nan,
                 "harmful": float((psi < 0).mean()),
             }
-            if laws.family.name == "power":
-                row["alpha"] = float(np.median(laws.alpha[members]))
+            if laws.family.decay is not None:
+                decay = laws.parameter(laws.family.decay)
+                row[laws.family.decay] = float(np.median(decay[members]))
             rows.append(row)
     table = pd.DataFrame(rows)
     return table.sort_values(["group", "k"], kind="stable", ignore_index=True)

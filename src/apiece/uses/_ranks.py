@@ -14,7 +14,7 @@ import numpy as np
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray
 from apiece.errors import PlanError
-from apiece.laws import Laws, Linear, quantile
+from apiece.laws import Laws, quantile
 from apiece.laws.student import spread_of_scale
 from apiece.uses._weights import SizeWeights, nodes
 
@@ -71,7 +71,7 @@ def drawn_values(
     Where curves are linear in their parameters, so is the value: it is Student's t itself, and one
     number for each point is drawn instead of all parameters.
     """
-    if not isinstance(laws.family, Linear):
+    if not laws.family.is_linear:
         yield from draw_values(laws, weights, random_state=random_state)
         return
     sums = nodes(weights, _WIDTH)

@@ -8,9 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece import synthetic
-from apiece.errors import ApieceWarning, FitError
+from apiece.errors import ApieceWarning, FitError, UnknownNameError
 from apiece.estimators import Bayes, Likelihood, fit
 from apiece.estimators._decay import noise_decay, own_decays
+from apiece.estimators._noise_scale import NoiseScale, spread_of_noise_scales, worth_of_squares
 from apiece.estimators._population import (
     PRIOR_POINTS,
     Population,
@@ -20,8 +21,6 @@ from apiece.estimators._population import (
     information,
     learn,
 )
-from apiece.estimators._shapes import SeriesShapes
-from apiece.estimators._units import Units, spread_of_units, worth_of_squares
 from apiece.laws import FitStatus, Laws, Ridge, Series
 from apiece.laws.student import beside_noise
 from apiece.records import Contributions
@@ -37,27 +36,28 @@ def test_the_posterior_is_that_of_a_normal_prior_and_normal_noise():
     k, y = rng.integers(100, 1000, 8).astype(float), rng.standard_normal(8)
     table = Contributions.from_arrays(point=np.zeros(8, int), k=k, delta=y)
     k_ref, beta, s = 300.0, 2.0, np.diag([0.5, 0.2, 0.1])
-    shapes = SeriesShapes(Series())
-    sizes = shapes.sizes
-    sums = Sums.of(table.moments(), shapes, k_ref, beta)
-    post = Population(s, sizes, np.ones(5) / 5, Units(3.0, 0.0)).posterior(sums, np.zeros(1))
+    basis = Series().prior_basis(k_ref)
+    factors = basis.scale_factors
+    sums = Sums.of(table.moments(), basis, k_ref, beta)
+    population = Population(s, factors, np.ones(5) / 5, NoiseScale(3.0, 0.0))
+    post = population.posterior(sums, np.zeros(1))
     # The same from the covariance of the contributions: E[u | y] = S B' V^-1 y.
-    basis = shapes.basis(k[None, :] / k_ref, 0, None)[0]
-    for j, size in enumerate(sizes):
-        big = size * s
-        v = basis @ big @ basis.T + np.diag((k / k_ref) ** -beta)
-        assert_allclose(post.mean[0, j], big @ basis.T @ np.linalg.solve(v, y), rtol=1e-8)
+    terms = basis.columns(k[None, :] / k_ref, 0)[0]
+    for j, factor in enumerate(factors):
+        big = factor * s
+        v = terms @ big @ terms.T + np.diag((k / k_ref) ** -beta)
+        assert_allclose(post.mean[0, j], big @ terms.T @ np.linalg.solve(v, y), rtol=1e-8)
         assert_allclose(post.q[0, j], y @ np.linalg.solve(v, y), rtol=1e-8)
-        cov = big - big @ basis.T @ np.linalg.solve(v, basis @ big)
+        cov = big - big @ terms.T @ np.linalg.solve(v, terms @ big)
         assert_allclose(post.cov[0, j], cov, rtol=1e-6, atol=1e-12)
 
 
-def test_the_spread_of_units_is_recovered():
+def test_the_spread_of_noise_scales_is_recovered():
     rng = np.random.default_rng(0)
     n, df, unit = 20_000, 4.0, 0.3
     s2 = unit**2 * df / rng.chisquare(df, n)
     total = np.full(n, 10.0)
-    found, log_unit = spread_of_units(s2 * rng.chisquare(10, n), total, np.zeros(n))
+    found, log_unit = spread_of_noise_scales(s2 * rng.chisquare(10, n), total, np.zeros(n))
     # Standard errors: the log variance of 20,000 units is known to 1 %, the degrees to 3 %.
     assert_allclose(found, df, rtol=0.1)
     assert_allclose(np.exp(log_unit / 2), unit, rtol=0.02)
@@ -163,11 +163,11 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     # Ten contributions say little of how the terms go together, and plain steps creep there: after
     # two hundred of them, a hundred more still change the covariance by 4 %.
     table = synthetic.sample(truth, samples=10, random_state=7)
-    shapes, log_scale = SeriesShapes(Series()), np.zeros(300)
-    sums = Sums.of(table.moments(), shapes, 316.0, 2.5)
-    learned = now = learn(sums, shapes, log_scale, 1000)
+    basis, log_scale = Series().prior_basis(316.0), np.zeros(300)
+    sums = Sums.of(table.moments(), basis, 316.0, 2.5)
+    learned = now = learn(sums, basis, log_scale, 1000)
     for _ in range(100):
-        now, _ = _improved(now, sums, shapes, shapes.prior, log_scale, 1000, None, PRIOR_POINTS)
+        now, _ = _improved(now, sums, basis, basis.prior, log_scale, 1000, None, PRIOR_POINTS)
     assert_allclose(now.s, learned.s, atol=0.003 * learned.s.max())
     assert_allclose(now.masses, learned.masses, atol=0.003)
 
@@ -251,7 +251,7 @@ def test_a_prior_of_other_points_is_refused(truth):
 
 
 def test_an_unknown_family_is_refused(truth):
-    with pytest.raises(FitError, match="family='cubic' is not a family"):
+    with pytest.raises(UnknownNameError, match="unknown family 'cubic'"):
         Bayes(family="cubic").fit(synthetic.sample(truth, samples=5))
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from apiece import synthetic
 from apiece.estimators import Bayes, _regression
 from apiece.estimators._reader import blank, loss, trained
-from apiece.estimators._regression import told_by_features
+from apiece.estimators._regression import predict_from_features
 from apiece.estimators._small_models import learn, told_by_models
 from apiece.laws import Laws, Series
 
@@ -32,7 +32,7 @@ def sampled(height, samples=10, noise=3.0, seed=1):
 
 def predicted(table, X, y, **options):
     plain = Bayes().fit(table)
-    params = told_by_features(table, plain, X, y, **options)
+    params = predict_from_features(table, plain, X, y, **options)
     return Series().mean(params, np.array([300.0]))[:, 0]
 
 
@@ -61,7 +61,7 @@ def test_a_point_has_no_say_in_what_features_tell_of_it():
         task=table.task,
         delta=np.where(table.point == 7, table.delta + 0.1 * table.delta.std(), table.delta),
     )
-    one, two = (told_by_features(each, plain, X, y) for each in (table, changed))
+    one, two = (predict_from_features(each, plain, X, y) for each in (table, changed))
     assert_allclose(two[7], one[7])
     assert np.abs(two - one).max() > 0
 

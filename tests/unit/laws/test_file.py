@@ -62,7 +62,7 @@ def test_paths_may_be_text(laws, tmp_path):
 def test_the_file_holds_a_schema_version_in_its_metadata(laws, tmp_path):
     laws.save(tmp_path / "laws.parquet")
     meta = pq.read_schema(tmp_path / "laws.parquet").metadata[b"apiece.laws"]
-    assert json.loads(meta)["schema_version"] == 1
+    assert json.loads(meta)["schema_version"] == 2
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -119,11 +119,12 @@ def test_another_parquet_file_is_refused(tmp_path):
         Laws.load(tmp_path / "other.parquet")
 
 
-def test_a_file_of_a_newer_version_asks_for_an_upgrade(laws, tmp_path):
+@pytest.mark.parametrize(("version", "remedy"), [(99, "Upgrade apiece"), (1, "Fit again")])
+def test_a_file_of_another_version_says_what_to_do(laws, tmp_path, version, remedy):
     path = tmp_path / "laws.parquet"
     laws.save(path)
-    rewrite_metadata(path, schema_version=99)
-    with pytest.raises(StoreError, match=r"schema version 99.*Upgrade apiece"):
+    rewrite_metadata(path, schema_version=version)
+    with pytest.raises(StoreError, match=f"schema version {version}.*{remedy}"):
         Laws.load(path)
 
 

@@ -1,6 +1,6 @@
-r"""Weighted least squares for the series law, with the decay of the noise by restricted likelihood.
+r"""Weighted least squares for sums of terms, with the decay of the noise by restricted likelihood.
 
-With $x = k/k_\mathrm{ref}$, terms $B = (x^{-j/2})_j$ and weights $w = n x^\beta$, the best
+With $x = k/k_\mathrm{ref}$, terms $B_j(x)$ and weights $w = n x^\beta$, the best
 coefficients for given $\beta$ are $u = (\sum w B^\top B)^{-1} \sum w B^\top \bar\Delta$. The
 decay $\beta$ minimises, for each point by itself,
 
@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from apiece._base.typing import FloatArray
-from apiece.laws import Series
 from apiece.records import Moments
 
 _GRID: Final = 16
@@ -31,8 +30,8 @@ _FLOOR: Final = 1e-24
 _SPREAD: Final = 0.3  # of the points' decays around the common one
 
 
-class SeriesFit(NamedTuple):
-    """Coefficients at ``k_ref`` of some points, in their own units."""
+class LinearFit(NamedTuple):
+    """Coefficients of some points, in units of their contributions."""
 
     u: FloatArray  # (n, p)
     cov: FloatArray  # inverse of the weighted terms, (n, p, p); nan where they are deficient
@@ -40,18 +39,26 @@ class SeriesFit(NamedTuple):
     q: FloatArray  # weighted residual sum of squares, (n,)
     q_total: FloatArray  # the same around zero, (n,)
     rank: FloatArray  # (n,)
+    f: FloatArray  # the objective without what draws ``beta`` to the common one, (n,)
 
 
-def fit_series(
-    moments: Moments, family: Series, k_ref: float, *, typical: float, upper: float
-) -> SeriesFit:
-    """Fit every point; ``beta`` lies in ``[0, upper]`` and is drawn to ``typical``."""
+def fit_linear(
+    moments: Moments, columns: FloatArray, k_ref: float, *, typical: float, upper: float
+) -> LinearFit:
+    """Fit every point; ``beta`` lies in ``[0, upper]`` and is drawn to ``typical``.
+
+    Parameters
+    ----------
+    moments
+        Moments of ``n`` points.
+    columns
+        The terms at the points' sizes, shape ``(n, m, p)``.
+    """
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
-    basis = x[..., None] ** (-np.asarray(family.terms) / 2)
 
     def objective(beta: FloatArray) -> FloatArray:
         drawn = 0.5 * ((beta - typical) / _SPREAD) ** 2
-        return _evaluate(moments, x, basis, beta)[0] + drawn
+        return evaluate(moments, x, columns, beta).f + drawn
 
     grid = np.linspace(0.0, upper, _GRID)
     values = np.stack([objective(np.full(len(x), beta)) for beta in grid], axis=1)
@@ -62,8 +69,7 @@ def fit_series(
     for end in (0.0, upper):
         at = np.full(len(x), end)
         beta = np.where(objective(at) <= objective(beta), at, beta)
-    _, u, cov, q, q_total, rank = _evaluate(moments, x, basis, beta)
-    return SeriesFit(u, cov, beta, q, q_total, rank)
+    return evaluate(moments, x, columns, beta)
 
 
 def _golden(
@@ -83,9 +89,7 @@ def _golden(
     return (low + high) / 2
 
 
-def _evaluate(
-    moments: Moments, x: FloatArray, basis: FloatArray, beta: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+def evaluate(moments: Moments, x: FloatArray, basis: FloatArray, beta: FloatArray) -> LinearFit:
     """Evaluate the objective and all that comes with it at one ``beta`` for each point."""
     noise = x ** beta[:, None]
     w = moments.n * noise
@@ -108,4 +112,4 @@ def _evaluate(
     with np.errstate(divide="ignore"):  # a point of zeros: minus infinity, not searched
         f = 0.5 * (left * np.log(q + _FLOOR * q_total) + log_det - beta * tilt)
     cov[~is_kept.all(axis=1)] = np.nan
-    return f, u, cov, q, q_total, rank
+    return LinearFit(u, cov, beta, q, q_total, rank, f)

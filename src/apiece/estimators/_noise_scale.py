@@ -1,9 +1,9 @@
-r"""How noisy each point is: units, their population, and what heavy tails take from both.
+r"""How noisy each point is: noise scales, their population, and the effect of heavy tails.
 
-Squared units come from a scaled inverse chi-square, whose degrees of freedom $\nu$ and typical
-value follow from the spread of the points' log mean squares, in closed form (Smyth 2004, "Linear
-models and empirical Bayes methods", section 6.2). For intervals they are estimated with a worth of
-squares, measured from the residuals: on real data kurtosis is 5 to 30, sometimes 180.
+Squared noise scales come from a scaled inverse chi-square, whose degrees of freedom $\nu$ and
+typical value follow from the spread of the points' log mean squares, in closed form (Smyth 2004,
+"Linear models and empirical Bayes methods", section 6.2). For intervals they are estimated with
+a worth of squares, measured from the residuals: on real data kurtosis is 5 to 30, sometimes 180.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ LARGEST_DF: Final = 1e6
 LEAST_WORTH: Final = 0.03  # a kurtosis of 70: a larger one is the work of a few contributions
 
 
-class Units(NamedTuple):
+class NoiseScale(NamedTuple):
     r"""How noisy each point is, for intervals: contributions have heavier tails than the normal.
 
     A sum of $m$ squared normal residuals has $m$ degrees of freedom. With kurtosis $K$ it varies
     like one of $m\kappa$, $\kappa = 2/(K - 1)$: ten contributions then say little about the noise
     of their point, and most points seem quieter than they are, since they have not met their
-    outliers yet. So units are estimated anew, with $\kappa m$ in place of $m$.
+    outliers yet. So noise scales are estimated anew, with $\kappa m$ in place of $m$.
     """
 
     df: float
-    log_unit: float
+    log_scale2: float
     worth: float = 1.0  # kappa
 
     @classmethod
     def of(
         cls, q: FloatArray, total: FloatArray, log_scale: FloatArray, worth: float = 1.0
-    ) -> Units:
+    ) -> NoiseScale:
         """Learn them from the squared lengths of all points."""
-        return cls(*spread_of_units(q, total, log_scale, worth), worth)
+        return cls(*spread_of_noise_scales(q, total, log_scale, worth), worth)
 
     def squared(self, q: FloatArray, total: FloatArray, log_scale: FloatArray) -> FloatArray:
-        """Estimate squared units from the population's and the points' own ``q``, ``(n, c)``."""
-        base = np.exp(np.clip(self.log_unit - log_scale, -600.0, 600.0))[:, None]
+        """Estimate squared noise scales from the population's and the points' ``q``, ``(n, c)``."""
+        base = np.exp(np.clip(self.log_scale2 - log_scale, -600.0, 600.0))[:, None]
         return np.asarray((self.df * base + self.worth * q) / self.dfs(total)[:, None])
 
     def dfs(self, total: FloatArray) -> FloatArray:
-        """Return the degrees of freedom of each point's unit, shape ``(n,)``."""
+        """Return the degrees of freedom of each point's noise scale, shape ``(n,)``."""
         return self.df + self.worth * total
 
 
@@ -76,10 +76,10 @@ def worth_of_squares(row: IntArray, z2: FloatArray) -> float:
     return float(np.clip(2 / max(kurtosis - 1, 1e-12), LEAST_WORTH, 1.0))
 
 
-def spread_of_units(
+def spread_of_noise_scales(
     q: FloatArray, total: FloatArray, log_scale: FloatArray, worth: float = 1.0
 ) -> tuple[float, float]:
-    r"""Fit the scaled inverse chi-square of the squared units to mean squares ``q / total``.
+    r"""Fit the scaled inverse chi-square of squared noise scales to mean squares ``q / total``.
 
     $\log(q/m)$ has mean $\log s_0^2 + \mathrm{digamma}(m/2) - \log(m/2) - \ldots$ and variance
     $\mathrm{trigamma}(m/2) + \mathrm{trigamma}(\nu/2)$: two equations for $s_0^2$ and $\nu$.

@@ -1,0 +1,143 @@
+r"""A family as curves that are linear once their shape is given: what empirical Bayes needs.
+
+With $x = k / k_\mathrm{ref}$ a law is $\psi_k = B(x)\,u$. For sums of terms $B$ holds the terms;
+for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a grid. So a *shape* is a
+matrix $B$, a family is a list of shapes, and everything else is linear algebra.
+
+What a population looks like before any data is seen also belongs here: curves are taken to be
+like the paper's power laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from apiece._base.typing import FloatArray
+
+if TYPE_CHECKING:
+    from apiece.laws._family import Family
+
+DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
+SPREAD: Final = 0.3
+_OTHER: Final = 0.01  # variance of each term beyond that of power laws, for estimates
+_WIDE_OTHER: Final = 0.2  # and for intervals
+_FACTORS: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # on a covariance, and their shares
+_SHARES: Final = np.array([0.02, 0.08, 0.8, 0.08, 0.02])
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyBasis:
+    """A family as ``n_shapes`` lists of ``p`` linear curves, and a population before data.
+
+    Parameters
+    ----------
+    family, k_ref
+        The family, and the size of its local coordinates.
+    nodes
+        Shape coordinates of each shape, ``(n_shapes, q)``.
+    typical
+        Typical shape coordinates, ``(q,)``.
+    scale_factors
+        Factors on the population's covariance, each of which every shape comes with, ``(f,)``.
+    masses
+        Share of each shape and factor before data, ``(n_shapes * f,)``, factor by factor within a
+        shape.
+    prior, wide_prior
+        Covariance of ``u`` before data, up to its scale, ``(p, p)``: for estimates, and for
+        intervals, with room for curves that are not like power laws.
+    """
+
+    family: Family
+    k_ref: float
+    nodes: FloatArray
+    typical: FloatArray
+    scale_factors: FloatArray
+    masses: FloatArray
+    prior: FloatArray
+    wide_prior: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        family: Family,
+        k_ref: float,
+        nodes: FloatArray,
+        typical: FloatArray,
+        masses: FloatArray,
+    ) -> FamilyBasis:
+        """Add the family's priors and scale factors.
+
+        Some points have much more signal for their noise than others: the covariance of the
+        coefficients comes with five factors, whose shares are learned. Where there are several
+        shapes, their spread already gives the heights heavy tails.
+        """
+        one_shape = len(nodes) == 1
+        return cls(
+            family,
+            k_ref,
+            nodes,
+            typical,
+            _FACTORS if one_shape else np.ones(1),
+            _SHARES if one_shape else masses,
+            *family.priors(k_ref),
+        )
+
+    @property
+    def n_shapes(self) -> int:
+        """How many shapes there are."""
+        return len(self.nodes)
+
+    def shape_values(self, n: int, centre: FloatArray | None = None) -> FloatArray:
+        """Return the shape coordinates of ``n`` points, ``(n, n_shapes, q)``.
+
+        A ``centre``, ``(n, q)``, moves each point's grid from what is typical to there.
+        """
+        values = np.broadcast_to(self.nodes, (n, *self.nodes.shape))
+        return values if centre is None else values + (centre - self.typical)[:, None, :]
+
+    def columns(self, x: FloatArray, shape: int, centre: FloatArray | None = None) -> FloatArray:
+        """Evaluate one shape at sizes over ``k_ref``, ``(n, m)``, giving ``(n, m, p)``."""
+        values = np.broadcast_to(self.nodes[shape], (len(x), len(self.typical)))
+        values = values if centre is None else values + (centre - self.typical)
+        return self.family.columns(x, values, self.k_ref)
+
+    def nearest(self, curves: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ``u`` and shape coordinates nearest to curves at sizes ``k_ref x``.
+
+        By weighted least squares: ``(n, m)`` and ``(m,)`` give ``(n, p)`` and ``(n, q)``.
+        """
+        weight = (x**2.5)[:, None]
+        lowest = np.full(len(curves), np.inf)
+        found = np.zeros((len(curves), len(self.prior))), np.zeros((len(curves), len(self.typical)))
+        for shape in range(self.n_shapes):
+            terms = self.columns(x[None, :], shape)[0]
+            square = terms.T @ (weight * terms) + 1e-9 * np.eye(terms.shape[1])
+            u = curves @ np.linalg.solve(square, (weight * terms).T).T
+            misfit = (curves - u @ terms.T) ** 2 @ weight[:, 0]
+            is_better = misfit < lowest
+            lowest = np.where(is_better, misfit, lowest)
+            found[0][is_better], found[1][is_better] = u[is_better], self.nodes[shape]
+        return found
+
+
+def power_law_moments(
+    columns: Callable[[FloatArray], FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return second moments of power laws written in some columns, ``(p, p)``, with more or less.
+
+    Each $x^{-\alpha}$ is brought to the columns by least squares over a decade of sizes, and
+    averaged over $\alpha$ by Gauss-Hermite quadrature. To that comes a variance of each column:
+    little for estimates, more for intervals.
+    """
+    x = np.exp(np.linspace(-1.15, 1.15, 40))
+    terms = columns(x[None, :])[0]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(9)
+    curves = x[:, None] ** -(DECAY + SPREAD * nodes)
+    weight = (x**2.5)[:, None]
+    u = np.linalg.solve(terms.T @ (weight * terms), terms.T @ (weight * curves))
+    moments = np.asarray((u * weights / weights.sum()) @ u.T)
+    return moments + _OTHER * np.eye(len(u)), moments + _WIDE_OTHER * np.eye(len(u))
