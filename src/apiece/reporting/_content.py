@@ -1,7 +1,8 @@
 r"""Everything that a report shows, gathered into one description and some arrays.
 
 The page computes values and intervals itself, for any size, as `Laws.interval` does: it holds the
-parameters and the covariances in the family's local coordinates.
+local coordinates, their covariances, and the terms of the family. Of a family without terms it
+holds curves at some sizes instead.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from apiece._base.check import some
-from apiece._base.typing import AnyArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset, FilePath
 from apiece.errors import DataError
 from apiece.estimators import Aggregate
-from apiece.laws import FitStatus, Laws, quantile
+from apiece.laws import Family, FitStatus, Laws, quantile
 from apiece.laws.provenance import plain, version
 from apiece.records import Table, caveat
 from apiece.reporting import _details, _overview, _samples
@@ -31,6 +32,9 @@ _ROOM: Final = 17_500_000  # bytes before base64, which keeps the file below 25 
 _REACH: Final = 20  # how far beyond the sampled sizes the slider goes
 _LOSS_REACH: Final = 10  # and the law of the loss
 _MOST_LABELS: Final = 1000
+_CURVE_ENTRIES: Final = 500_000  # of curves that the page reads instead of computing them: 2 MB
+_FEWEST_SIZES: Final = 9
+_MOST_SIZES: Final = 65
 
 
 def gather(
@@ -62,11 +66,15 @@ def gather(
         "metric": str(laws.attrs.get("metric") or "loss"),
         "level": level,
         "z": float(quantile(level)),
-        "family": laws.family.name,
+        "family": laws.family.word,
         "parameters": list(laws.family.parameters),
+        "scale": laws.family.scale,
+        "decay": laws.family.decay,
+        "terms": _terms(laws.family),
         "k_range": list(laws.k_range),
         "k_ref": laws.k_ref,
         "k_reach": [max(1, laws.k_range[0] // 2), _REACH * laws.k_range[1]],
+        "curve_k": None,
         "ids": [str(name) for name in laws.ids.tolist()],
         "statuses": [str(member) for member in FitStatus],
         "status_counts": _overview.status_counts(laws),
@@ -76,6 +84,10 @@ def gather(
         "loss": _loss(table, aggregate, level),
     }
     arrays = _law_arrays(laws, level)
+    if description["terms"] is None:
+        k, curves = _curves(laws, description["k_reach"], level)
+        description["curve_k"] = k.tolist()
+        arrays |= curves
     _add_labels(description, arrays, laws)
     _add_advice(description, arrays, laws, advice)
     _add_samples(description, arrays, table, points)
@@ -101,13 +113,17 @@ def _title(laws: Laws, run: Run | None) -> str:
 
 
 def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:
-    """Return parameters by name, the upper triangles of the covariances, and the rest.
+    """Return parameters by name, coordinates that differ, covariances, and the rest.
 
-    Covariances are widened so that the page, which knows one quantile, draws Student's intervals.
+    Covariances are upper triangles, widened so that the page, which knows one quantile, draws
+    Student's intervals.
     """
     arrays: dict[str, AnyArray] = {
         f"param_{name}": laws.params[:, j] for j, name in enumerate(laws.family.parameters)
     }
+    local = laws.family.to_local(laws.params, laws.k_ref)
+    names = zip(laws.family.coordinates, laws.family.parameters, strict=True)
+    arrays |= {f"local_{j}": local[:, j] for j, (one, two) in enumerate(names) if one != two}
     if laws.cov is not None:
         p = len(laws.family.parameters)
         wider = (quantile(level, laws.df) / quantile(level)) ** 2
@@ -121,6 +137,30 @@ def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:
         if np.isfinite(getattr(laws, name)).any():
             arrays[name] = getattr(laws, name).astype(np.float32)
     return arrays
+
+
+def _terms(family: Family) -> list[dict[str, Any]] | None:
+    """Return the terms that the page evaluates, each with a number or the place of a coordinate."""
+    if family.page_terms is None:
+        return None
+    places = {name: {"coordinate": j} for j, name in enumerate(family.coordinates)}
+    return [
+        {"kind": kind} | (places[number] if isinstance(number, str) else {"number": number})
+        for kind, number in family.page_terms
+    ]
+
+
+def _curves(
+    laws: Laws, reach: Sequence[int], level: float
+) -> tuple[FloatArray, dict[str, AnyArray]]:
+    """Return sizes, equally far apart on a log scale, and curves with their intervals there."""
+    count = int(np.clip(_CURVE_ENTRIES // max(1, laws.n_points), _FEWEST_SIZES, _MOST_SIZES))
+    k = np.geomspace(reach[0], reach[1], count)
+    arrays = {"curve_mean": laws.mean(k).astype(np.float32)}
+    if laws.cov is not None:
+        low, high = laws.interval(k, level=level)
+        arrays |= {"curve_low": low.astype(np.float32), "curve_high": high.astype(np.float32)}
+    return k, arrays
 
 
 def _add_labels(description: dict[str, Any], arrays: dict[str, AnyArray], laws: Laws) -> None:

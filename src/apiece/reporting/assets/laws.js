@@ -1,120 +1,47 @@
 "use strict";
-/* The laws: value, standard error and order of all points at any size k, as apiece.Laws has them.
+/* The laws: value, interval and order of all points at any size k, as apiece.Laws has them.
 
-   power   psi_k = c k^-alpha, local coordinates (psi_ref, alpha)
-   series  psi_k = sum_j a_j k^(-j/2), local coordinates the a_j
-   ridge   psi_k = sum_j b_j / (k + shift_j), local coordinates the b_j
-   blend   terms of both
-
-   Standard errors are sqrt(g' C g) for the gradient g by the local coordinates; coordinates are
-   brought to unit variance and gradients to unit size first, so that no number leaves its range. */
+   A family sends the terms of a sum, sum_j u_j f_j(k) over its linear local coordinates u_j, see
+   apiece.laws.Family.page_terms, or else curves that were sampled at some sizes. */
 
 function makeLaws(report) {
-  const { arrays, parameters, k_ref: kRef, z } = report;
-  const p = parameters.length;
+  const { arrays, decay } = report;
   const n = report.ids.length;
-  const params = parameters.map((name) => arrays[`param_${name}`]);
-  const isPower = report.family === "power";
-  const term = isPower ? null : parameters.map((name) => [name[0], Number(name.slice(1))]);
-  const termAt = (k, [letter, j]) => (letter === "b" ? 1 / (k + j) : Math.pow(k, -j / 2));
-  const height = isPower ? params[0].map((c, i) => c * Math.pow(kRef, -params[1][i])) : null;
-  const hasCov = arrays.cov_00 !== undefined;
-  const { spread, correlation } = hasCov ? correlations(arrays, n, p) : {};
-  const gradient = new Float64Array(p);
-  const circle = Array.from({ length: 64 }, (_, j) => (j * Math.PI) / 32).map((angle) => [
-    Math.cos(angle),
-    Math.sin(angle),
-  ]);
-
-  /* What all points share at one size: the terms of a sum, or how far it is from k_ref. */
-  const termsAt = (k) =>
-    isPower ? [k / kRef, Math.log(k / kRef)] : term.map((j) => termAt(k, j));
-
-  /* Value of a point; its gradient by the local coordinates is left in `gradient`. */
-  function meanOf(i, terms) {
-    if (isPower) {
-      gradient[0] = Math.pow(terms[0], -params[1][i]);
-      const mean = height[i] * gradient[0];
-      gradient[1] = -mean * terms[1];
-      return mean;
-    }
-    let sum = 0;
-    for (let a = 0; a < p; a++) {
-      gradient[a] = terms[a];
-      sum += params[a][i] * terms[a];
-    }
-    return sum;
-  }
-
-  /* Standard error of the value that was computed last, for the same point. */
-  function errorOf(i) {
-    if (!hasCov) return NaN;
-    let size = 0;
-    for (let a = 0; a < p; a++) {
-      gradient[a] *= spread[a][i];
-      const length = Math.abs(gradient[a]);
-      if (!(length <= size)) size = length;
-    }
-    if (size === 0 || Number.isNaN(size)) return size;
-    let square = 0;
-    for (let a = 0; a < p; a++) {
-      const one = gradient[a] / size;
-      for (let b = 0; b < p; b++) square += one * correlation[a * p + b][i] * (gradient[b] / size);
-    }
-    return size * Math.sqrt(Math.max(square, 0));
-  }
-
-  /* Ends of the interval of a point: of a sum, its value plus and minus z standard errors; of a
-     power law, the least and the largest value on the ellipse of its coordinates. */
-  function endsOf(i, terms) {
-    const mean = meanOf(i, terms);
-    const half = z * errorOf(i);
-    if (!isPower || !hasCov) return [mean - half, mean + half];
-    const [toHeight, toAlpha] = [z * spread[0][i], z * spread[1][i]];
-    const [tilt, rest] = [correlation[1][i], Math.sqrt(Math.max(1 - correlation[1][i] ** 2, 0))];
-    let [low, high] = [Infinity, -Infinity];
-    for (const [along, across] of circle) {
-      const alpha = params[1][i] + toAlpha * (tilt * along + rest * across);
-      const psi = (height[i] + toHeight * along) * Math.exp(-alpha * terms[1]);
-      low = Math.min(low, psi);
-      high = Math.max(high, psi);
-    }
-    return [low, high];
-  }
+  const { at, mean, error, ends, hasError } = report.terms ? curvesOfTerms(report) : sampledCurves(report);
 
   return {
     n,
-    mean: (i, k) => meanOf(i, termsAt(k)),
-    /* How fast a value fades at a size: minus the slope of log|psi| against log k; alpha of a power. */
+    mean: (i, k) => mean(i, at(k)),
+    /* How fast a value fades at a size: minus the slope of log|psi| against log k. */
     exponent(i, k) {
-      if (isPower) return params[1][i];
+      if (decay) return arrays[`param_${decay}`][i];
       const step = 1e-4;
       const [below, above] = [this.mean(i, k * Math.exp(-step)), this.mean(i, k * Math.exp(step))];
       return (below - above) / (2 * step * this.mean(i, k));
     },
-    interval: (i, k) => endsOf(i, termsAt(k)),
+    interval: (i, k) => ends(i, at(k)),
     /* Fill `value` and the ends of the intervals with all points at one size. */
     evaluate(k, value, low, high) {
-      const terms = termsAt(k);
+      const here = at(k);
       for (let i = 0; i < n; i++) {
-        value[i] = meanOf(i, terms);
-        [low[i], high[i]] = endsOf(i, terms);
+        value[i] = mean(i, here);
+        [low[i], high[i]] = ends(i, here);
       }
     },
-    /* Points that change places with one between two sizes, clearest first, as apiece.analysis.crossings
+    /* Points that change places with one between two sizes, clearest first, as apiece.uses.crossings
        ranks them: by the weaker end of (difference / its standard error). */
     swaps(point, low, high, count) {
       const best = [];
-      const terms = [termsAt(low), termsAt(high)];
-      const own = terms.map((at) => [meanOf(point, at), errorOf(point)]);
+      const places = [at(low), at(high)];
+      const own = places.map((here) => [mean(point, here), error(point, here)]);
       for (let i = 0; i < n; i++) {
         let [clarity, product] = [Infinity, 1];
         for (let end = 0; end < 2; end++) {
-          const [mean, error] = own[end];
-          const other = meanOf(i, terms[end]);
-          const gap = mean - other;
+          const [one, uncertainty] = own[end];
+          const other = mean(i, places[end]);
+          const gap = one - other;
           product *= Math.sign(gap);
-          const noise = hasCov ? Math.hypot(error, errorOf(i)) : Math.abs(mean) + Math.abs(other);
+          const noise = hasError ? Math.hypot(uncertainty, error(i, places[end])) : Math.abs(one) + Math.abs(other);
           clarity = Math.min(clarity, Math.abs(gap) / noise);
         }
         if (product < 0 && clarity > (best.length < count ? 0 : best.at(-1).clarity)) {
@@ -145,6 +72,186 @@ function makeLaws(report) {
       return found;
     },
   };
+}
+
+/* Curves that are sums of terms. Standard errors are sqrt(g' C g) for the gradient g by the local
+   coordinates; coordinates are brought to unit variance and gradients to unit size first, so that no
+   number leaves its range. */
+function curvesOfTerms(report) {
+  const { arrays, parameters, terms, k_ref: kRef, z } = report;
+  const n = report.ids.length;
+  const p = parameters.length;
+  const local = parameters.map((name, j) => arrays[`local_${j}`] ?? arrays[`param_${name}`]);
+  const hasError = arrays.cov_00 !== undefined;
+  const { spread, correlation } = hasError ? correlations(arrays, n, p) : {};
+  const isLinear = terms.every((term) => term.coordinate === undefined);
+  const [gradient, theta, step, root] = [p, p, p, p * p].map((length) => new Float64Array(length));
+  const directions = directionsOf(p);
+
+  /* What all points share at one size: k, and each term's value if its number is fixed. */
+  const at = (k) => ({
+    k,
+    logs: terms.map(({ kind }) => -Math.log(kind === "relative" ? k / kRef : k)),
+    values: terms.map(({ kind, number }) => termAt(k, kind, number)),
+  });
+  const termAt = (k, kind, number) =>
+    kind === "shift" ? 1 / (k + number) : Math.pow(kind === "relative" ? k / kRef : k, -number);
+
+  /* Value at the coordinates theta; its gradient is left in `gradient`. */
+  function valueAt(here) {
+    let sum = 0;
+    gradient.fill(0);
+    for (let a = 0; a < terms.length; a++) {
+      const { kind, coordinate } = terms[a];
+      let factor = here.values[a];
+      if (coordinate !== undefined) {
+        const number = theta[coordinate];
+        factor = kind === "shift" ? 1 / (here.k + number) : Math.exp(number * here.logs[a]);
+        gradient[coordinate] += theta[a] * factor * (kind === "shift" ? -factor : here.logs[a]);
+      }
+      gradient[a] += factor;
+      sum += theta[a] * factor;
+    }
+    return sum;
+  }
+
+  function mean(i, here) {
+    for (let a = 0; a < p; a++) theta[a] = local[a][i];
+    return valueAt(here);
+  }
+
+  /* Standard error of a value whose gradient is in `gradient`. */
+  function errorHere(i) {
+    if (!hasError) return NaN;
+    let size = 0;
+    for (let a = 0; a < p; a++) {
+      step[a] = gradient[a] * spread[a][i];
+      const length = Math.abs(step[a]);
+      if (!(length <= size)) size = length;
+    }
+    if (size === 0 || Number.isNaN(size)) return size;
+    let square = 0;
+    for (let a = 0; a < p; a++) {
+      const one = step[a] / size;
+      for (let b = 0; b < p; b++) square += one * correlation[a * p + b][i] * (step[b] / size);
+    }
+    return size * Math.sqrt(Math.max(square, 0));
+  }
+
+  function error(i, here) {
+    mean(i, here);
+    return errorHere(i);
+  }
+
+  /* Ends of the interval of a point: of a sum, its value plus and minus z standard errors; otherwise
+     the least and the largest value on the ellipsoid of its coordinates. */
+  function ends(i, here) {
+    const middle = mean(i, here);
+    if (isLinear || !hasError) {
+      const half = z * errorHere(i);
+      return [middle - half, middle + half];
+    }
+    lowerOf(i);
+    const found = [Infinity, -Infinity];
+    const best = [null, null];
+    for (const direction of directions) {
+      for (let a = 0; a < p; a++) {
+        let off = 0;
+        for (let b = 0; b <= a; b++) off += root[a * p + b] * direction[b];
+        theta[a] = local[a][i] + z * spread[a][i] * off;
+      }
+      const value = valueAt(here);
+      if (!(value >= found[0])) [found[0], best[0]] = [value, p > 2 ? theta.slice() : null];
+      if (!(value <= found[1])) [found[1], best[1]] = [value, p > 2 ? theta.slice() : null];
+    }
+    if (p > 2) [0, 1].forEach((end) => (found[end] = followed(i, here, end ? 1 : -1, best[end], found[end])));
+    return found;
+  }
+
+  /* Follow the ellipsoid to where the value is extreme: theta + sign z C g / sqrt(g' C g). */
+  function followed(i, here, sign, start, value) {
+    theta.set(start);
+    valueAt(here);
+    for (let round = 0; round < 6; round++) {
+      const length = errorHere(i);
+      if (!(length > 0)) return value;
+      for (let a = 0; a < p; a++) {
+        let sum = 0;
+        for (let b = 0; b < p; b++) sum += correlation[a * p + b][i] * step[b];
+        theta[a] = local[a][i] + (sign * z * spread[a][i] * sum) / length;
+      }
+      const next = valueAt(here);
+      if (sign * next > sign * value) value = next;
+    }
+    return value;
+  }
+
+  /* Leave the Cholesky factor of a point's correlations in `root`. */
+  function lowerOf(i) {
+    for (let a = 0; a < p; a++) {
+      for (let b = 0; b <= a; b++) {
+        let left = a === b ? 1 : correlation[a * p + b][i];
+        for (let c = 0; c < b; c++) left -= root[a * p + c] * root[b * p + c];
+        if (a === b) root[a * p + a] = Math.sqrt(Math.max(left, 0));
+        else root[a * p + b] = root[b * p + b] > 1e-8 ? Math.max(-1, Math.min(1, left / root[b * p + b])) : 0;
+        if (Number.isNaN(left)) root[a * p + b] = NaN;
+      }
+    }
+  }
+
+  return { at, mean, error, ends, hasError };
+}
+
+/* Unit vectors in p dimensions: a circle in 64 steps, or axes and diagonals. */
+function directionsOf(p) {
+  if (p === 2) {
+    return Array.from({ length: 64 }, (_, j) => [Math.cos((j * Math.PI) / 32), Math.sin((j * Math.PI) / 32)]);
+  }
+  const found = [];
+  for (let a = 0; a < p; a++) {
+    for (const sign of [-1, 1]) {
+      found.push(Array.from({ length: p }, (_, j) => (j === a ? sign : 0)));
+      for (let b = 0; b < a; b++) {
+        for (const other of [-1, 1]) {
+          found.push(Array.from({ length: p }, (_, j) => (j === a ? sign : j === b ? other : 0) / Math.SQRT2));
+        }
+      }
+    }
+  }
+  return found;
+}
+
+/* Curves known at sizes that are equally far apart on a log scale: cubic between them. */
+function sampledCurves(report) {
+  const { arrays, curve_k: sizes, z } = report;
+  const count = sizes.length;
+  const start = Math.log(sizes[0]);
+  const width = (Math.log(sizes[count - 1]) - start) / (count - 1);
+  const hasError = arrays.curve_low !== undefined;
+
+  const at = (k) => {
+    const place = Math.max(0, Math.min(count - 1, (Math.log(k) - start) / width));
+    const left = Math.min(count - 2, Math.floor(place));
+    return { left, share: place - left };
+  };
+
+  function read(curves, i, { left, share }) {
+    const value = (j) => curves[i * count + j];
+    const [y0, y1] = [value(left), value(left + 1)];
+    const slope0 = left > 0 ? (y1 - value(left - 1)) / 2 : y1 - y0;
+    const slope1 = left + 2 < count ? (value(left + 2) - y0) / 2 : y1 - y0;
+    const bend = 2 * (y0 - y1) + slope0 + slope1;
+    return y0 + share * (slope0 + share * (3 * (y1 - y0) - 2 * slope0 - slope1 + share * bend));
+  }
+
+  const mean = (i, here) => read(arrays.curve_mean, i, here);
+  const ends = (i, here) =>
+    hasError ? [read(arrays.curve_low, i, here), read(arrays.curve_high, i, here)] : [NaN, NaN];
+  const error = (i, here) => {
+    const [low, high] = ends(i, here);
+    return (high - low) / (2 * z);
+  };
+  return { at, mean, error, ends, hasError };
 }
 
 /* Standard deviations of the local coordinates, and their correlations as rows of a matrix. */

@@ -143,16 +143,17 @@ function planes() {
     return made;
   };
   const found = {};
-  if (report.family === "power") {
+  const { scale, decay } = report;
+  if (scale && decay) {
+    const [scaleName, decayName] = [scale, decay].map(parameterName);
     found.law = {
-      title: "α and |c|",
+      title: `${decayName} and |${scaleName}|`,
       make: () => ({
-        x: report.arrays.param_alpha, y: report.arrays.param_c.map((c) => Math.abs(c) || NaN),
-        names: ["α: how fast its value fades", "|c|: its scale"], yLog: true,
+        x: report.arrays[`param_${decay}`], y: report.arrays[`param_${scale}`].map((c) => Math.abs(c) || NaN),
+        names: [`${decayName}: how fast its value fades`, `|${scaleName}|: its scale`], yLog: true,
       }),
     };
-  }
-  if (report.family !== "power") {
+  } else {
     const middle = Math.round(report.k_ref);
     found.fade = {
       title: `how fast it fades, and its value, at ${whole(middle)}`,
@@ -173,7 +174,7 @@ function planes() {
       return { x, y, names: [`value at k = ${whole(low)}`, `value at k = ${whole(high)}`], asinh: sizes[Math.floor(sizes.length / 3)] || 1e-9 };
     },
   };
-  return report.family === "power" ? found : { ends: found.ends, fade: found.fade };
+  return found.law ? found : { ends: found.ends, fade: found.fade };
 }
 
 function showPlane() {

@@ -58,10 +58,10 @@ function tableColumns() {
   if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
   if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
   if (report.advices) found.push(words("advice", "Advice", adviceOf, "words advice"));
-  if (report.family === "power") {
-    found.push(...report.parameters.map((name) => number(name, PARAMETER_NAMES[name] ?? name, arrays[`param_${name}`], `number wide ${name}`)));
+  if (report.decay) {
+    found.push(...report.parameters.map((name) => number(name, parameterName(name), arrays[`param_${name}`], `number wide ${name}`)));
   } else {
-    // Coefficients of a series say little one by one; how fast the value fades does.
+    // Parameters such as coefficients say little one by one; how fast the value fades does.
     found.push({
       key: "exponent", title: "α(k)", className: "number wide alpha", hint: "How fast its value fades at this size: minus the slope of log|value| against log k",
       keys: () => exponents(state.k), fill: (cell, i) => (cell.textContent = short(laws.exponent(i, state.k), 2)),
@@ -81,7 +81,8 @@ function exponents(k) {
   return made;
 }
 
-const PARAMETER_NAMES = { alpha: "α", c: "c", a2: "a₂", a3: "a₃", a4: "a₄" };
+const PARAMETER_NAMES = { alpha: "α", a2: "a₂", a3: "a₃", a4: "a₄" };
+const parameterName = (name) => PARAMETER_NAMES[name] ?? name;
 
 /* The interval as a bar about zero, and as numbers for those who cannot see it. */
 function fillInterval(cell, i) {

@@ -69,8 +69,8 @@ function setSize(k) {
   $("slider").setAttribute("aria-valuetext", `${state.k}, ${note}`);
   $("ranked-at").textContent = whole(state.k);
   evaluate();
-  // The signs of power laws do not depend on the size, so the plane looks as before.
-  list(report.family === "power" && $("sign").value === "");
+  // Where a parameter gives the sign at every size, the plane looks as before.
+  list(Boolean(report.scale) && $("sign").value === "");
   charts.curve?.mark();
   if (state.open >= 0) showLead();
 }
