@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece import synthetic
-from apiece.laws import Ridge, Series
+from apiece.laws import Family, Ridge, Series, ShapePrior
 from apiece.reporting._samples import means_by_size
 
 N = 300
@@ -110,6 +111,63 @@ def test_values_and_intervals_are_those_of_python(page, either, k):
     ends = np.array(laws.interval(k))
     half = np.diff(ends, axis=0) / 2
     assert_allclose((np.array([low, high], float) - ends) / half, 0 * ends, atol=1e-9)
+
+
+class Offset(Family):
+    """Power laws that do not end at zero, c k^-alpha + d."""
+
+    name = "offset"
+    parameters = ("c", "d", "alpha")
+    coordinates = ("psi_ref", "d", "alpha")
+    shapes: ClassVar = {"alpha": ShapePrior(0.0, 3.0, 1.0, 0.3)}
+    page_terms: ClassVar = [("relative", "alpha"), ("power", 0.0)]
+
+    def curve(self, params, k):
+        c, d, alpha = np.moveaxis(params, -1, 0)
+        return c * k**-alpha + d
+
+    def to_local(self, params, k_ref):
+        c, d, alpha = np.moveaxis(params, -1, 0)
+        return np.stack([c * k_ref**-alpha, d, alpha], axis=-1)
+
+    def from_local(self, local, k_ref):
+        height, d, alpha = np.moveaxis(local, -1, 0)
+        return np.stack([height * k_ref**alpha, d, alpha], axis=-1)
+
+
+class Sampled(Offset):
+    name = "sampled"
+    page_terms = None
+
+
+# Searches for extremes on an ellipsoid start elsewhere; between sizes curves are cubic.
+@pytest.mark.parametrize(("family", "tolerance"), [(Offset(), 1e-5), (Sampled(), 5e-3)])
+def test_curves_of_a_family_that_the_page_does_not_know_are_those_of_python(
+    page, folder, family, tolerance
+):
+    rng = np.random.default_rng(3)
+    local = rng.normal(size=(30, 3)) * [1.0, 0.2, 0.3] + [0.0, 0.0, 1.0]
+    root = rng.normal(size=(30, 3, 3)) * [[[0.1], [0.05], [0.1]]]
+    laws = apiece.Laws.from_arrays(
+        family=family,
+        params=family.from_local(local, np.sqrt(100 * 1000)),
+        cov=root @ root.transpose(0, 2, 1),
+        sigma=0.1,
+        beta=0.0,
+    )
+    samples = synthetic.sample(laws, samples=5)
+    page.open(apiece.report(samples, laws, to=folder / f"{family.name}.html").as_uri())
+    for k in (60, 316, 1000, 12345):
+        value, low, high = page.js(
+            "laws.evaluate(arguments[0], value, lows, highs);"
+            "return [value, lows, highs].map((column) => Array.from(column))",
+            k,
+        )
+        ends = np.array(laws.interval(k))
+        half = np.diff(ends, axis=0) / 2
+        assert_allclose((value - laws.mean(k)) / half[0], 0, atol=tolerance)
+        assert_allclose((np.array([low, high]) - ends) / half, 0, atol=tolerance)
+    assert page.complaints() == []
 
 
 def test_the_order_of_numbers_is_that_of_numpy(page, power):

@@ -33,7 +33,7 @@ _KNOWN: Final[dict[str, type[Family]]] = {}  # every family defined in this sess
 _NODES: Final = {0: 1, 1: 25, 2: 9}  # values of each shape coordinate on the grid; otherwise 5
 _WIDER: Final = 3.0  # how much wider than typical the grid's masses are
 _STEP: Final = 1e-5  # of a shape coordinate, for derivatives
-_REFINEMENTS: Final = 6  # steps towards the ends of an interval of three coordinates or more
+_REFINEMENTS: Final = 12  # steps towards the ends of an interval of three coordinates or more
 
 
 class ShapePrior(NamedTuple):
@@ -192,6 +192,7 @@ class Family(ABC):
             Ends of the intervals, each of shape ``(n, n_k)``; nan where ``cov`` is nan.
         """
         local, (n, p) = self.to_local(params, k_ref), params.shape
+        reach = np.broadcast_to(reach, n)
         ends = np.full((2, n, len(k)), [[[np.inf]], [[-np.inf]]])
         best = np.zeros((2, n, len(k), p)) if p > 2 else None
         for off in around(cov, reach):
@@ -217,13 +218,16 @@ class Family(ABC):
         size: float,
         k_ref: float,
     ) -> None:
-        """Move ``off`` along the ellipsoid to where the curve is extreme; ``end`` is updated."""
+        """Move ``off`` along the ellipsoid to where the curve is extreme; ``end`` is updated.
+
+        Each step goes half way towards where the gradient points to, which cannot overshoot.
+        """
         x, k = np.full((len(local), 1), size / k_ref), np.array([size])
+        towards = np.zeros((len(local), 1, local.shape[1]))
         for _ in range(_REFINEMENTS):
             slope = self.slopes(local + off, x, k_ref)
-            error = standard_error(slope, cov)
-            length = np.where(error > 0, error, np.inf)
-            off = sign * (reach / length[:, 0])[:, None] * np.einsum("npq,nmq->np", cov, slope)
+            towards = _unit(towards + _unit(slope, cov), cov)
+            off = sign * np.einsum("n,npq,nmq->np", reach, cov, towards)
             psi = self.mean(self.from_local(local + off, k_ref), k)[:, 0]
             np.copyto(end, psi, where=sign * psi > sign * end)
 
@@ -400,6 +404,12 @@ class Family(ABC):
         except ApieceError:  # a word that depends on the sampled sizes
             is_said = False
         return self.word if is_said else self.to_json()
+
+
+def _unit(gradient: FloatArray, cov: FloatArray) -> FloatArray:
+    """Return gradients, ``(n, 1, p)``, over their standard errors; zero where these are."""
+    error = standard_error(gradient, cov)
+    return np.asarray(gradient / np.where(error > 0, error, np.inf)[..., None])
 
 
 def _key(cls: type[Family]) -> str:

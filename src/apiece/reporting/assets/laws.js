@@ -85,7 +85,7 @@ function curvesOfTerms(report) {
   const hasError = arrays.cov_00 !== undefined;
   const { spread, correlation } = hasError ? correlations(arrays, n, p) : {};
   const isLinear = terms.every((term) => term.coordinate === undefined);
-  const [gradient, theta, step, root] = [p, p, p, p * p].map((length) => new Float64Array(length));
+  const [gradient, theta, step, towards, root] = [p, p, p, p, p * p].map((length) => new Float64Array(length));
   const directions = directionsOf(p);
 
   /* What all points share at one size: k, and each term's value if its number is fixed. */
@@ -168,17 +168,23 @@ function curvesOfTerms(report) {
     return found;
   }
 
-  /* Follow the ellipsoid to where the value is extreme: theta + sign z C g / sqrt(g' C g). */
+  /* Follow the ellipsoid to where the value is extreme, theta + sign z C g / sqrt(g' C g), half way
+     in each step so as not to overshoot. */
   function followed(i, here, sign, start, value) {
     theta.set(start);
     valueAt(here);
-    for (let round = 0; round < 6; round++) {
+    towards.fill(0);
+    for (let round = 0; round < 12; round++) {
       const length = errorHere(i);
       if (!(length > 0)) return value;
+      for (let a = 0; a < p; a++) gradient[a] = towards[a] + gradient[a] / length;
+      const whole = errorHere(i);
+      if (!(whole > 0)) return value;
       for (let a = 0; a < p; a++) {
         let sum = 0;
         for (let b = 0; b < p; b++) sum += correlation[a * p + b][i] * step[b];
-        theta[a] = local[a][i] + (sign * z * spread[a][i] * sum) / length;
+        towards[a] = gradient[a] / whole;
+        theta[a] = local[a][i] + (sign * z * spread[a][i] * sum) / whole;
       }
       const next = valueAt(here);
       if (sign * next > sign * value) value = next;
