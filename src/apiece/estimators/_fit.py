@@ -11,12 +11,11 @@ import numpy.typing as npt
 from apiece._base.check import one_of, some
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator, opened
-from apiece.estimators._families import FamilyLike
 from apiece.estimators._registry import DEFAULT_METHOD, as_estimator
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
 from apiece.estimators.backtest import backtest as run_backtest
-from apiece.laws import FitStatus, Laws
+from apiece.laws import FamilyLike, FitStatus, Laws
 from apiece.records import Contributions, Stored, Table
 
 if TYPE_CHECKING:
