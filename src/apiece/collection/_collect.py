@@ -17,6 +17,7 @@ from apiece.collection._design import Design
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._probe import rows_per_unit
 from apiece.collection._request import (
     default_sizes,
     describe,
@@ -25,6 +26,7 @@ from apiece.collection._request import (
     positions,
     store_of,
 )
+from apiece.collection._start import start_run
 from apiece.collection.pools import Pool, pool_of
 from apiece.data import Dataset, groups_of
 from apiece.engines import Engine, choose_engine, choose_group_engine
@@ -167,11 +169,13 @@ def collect(
     else:
         plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
         table = group_table(dataset, plan, found.names)
-    manifest = describe(dataset, chosen, plan)
+    is_kept = to is not None
+    is_timed = is_kept and known is None
+    rows = rows_per_unit(chosen, plan) if is_timed else chosen.rows_per_shard
+    manifest = describe(dataset, chosen, plan, rows_per_unit=rows)
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         manifest["engine"] |= compare(chosen, oracle, plan)
-    store.start(manifest, table)
     with tracking(progress, on_progress, title="collecting", unit="contributions") as tracker:
         low, high = wanted.k_min, wanted.k_max
         tracker.say(f"engine: {chosen.name} ({reason})")
@@ -179,6 +183,15 @@ def collect(
             f"plan: {plan.n_contributions:,} contributions of {len(plan.points):,} "
             f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
             f"{low:,} to {high:,} points, seed {seed}"
+        )
+        start_run(
+            store,
+            manifest,
+            table,
+            engine=chosen,
+            plan=plan,
+            tracker=tracker,
+            is_probed=is_kept,
         )
         run_plan(chosen, plan, store, pool=pool, tracker=tracker)
     run = Run(store)

@@ -52,8 +52,8 @@ def _attempt(engine: Engine, task: Task) -> Outcome:
     """Run one task, again if it fails: memory or a file may have been short for a moment."""
     for _ in range(ATTEMPTS - 1):
         with suppress(EngineError):
-            return _run(engine, task)
-    return _run(engine, task)
+            return run_task(engine, task)
+    return run_task(engine, task)
 
 
 def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
@@ -74,7 +74,7 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
         task = plan[int(index)]
         step = max(1, len(task.points) * _COMPARED_TASKS // _COMPARED)
         part = replace(task, points=task.points[::step])
-        both = np.stack([_run(engine, part).delta, _run(oracle, part).delta])
+        both = np.stack([run_task(engine, part).delta, run_task(oracle, part).delta])
         pairs.append(part.cardinality * both)
     near, exact = np.concatenate(pairs, axis=1)
     spread = near.std() * exact.std()
@@ -83,7 +83,7 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
     return {"correlation": round(float(correlation), 4), "n_compared": len(exact)}
 
 
-def _run(engine: Engine, task: Task) -> Outcome:
+def run_task(engine: Engine, task: Task) -> Outcome:
     """Run one task; whatever goes wrong becomes an error that names it."""
     where = f"task {task.index} (k={task.cardinality})"
     keeps = "Every other task is kept"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.code import code_digest
+from apiece._base.machine import describe_machine
 from apiece._base.typing import AnyArray, IntArray
 from apiece.collection._groups import GroupPlan
 from apiece.collection._plan import DrawnPlan
@@ -68,8 +70,14 @@ def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
     return np.concatenate([np.unique(given), outside])
 
 
-def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan) -> Manifest:
-    """Return the manifest of a run: everything that decides its contributions."""
+def describe(
+    dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan, *, rows_per_unit: int
+) -> Manifest:
+    """Return the manifest of a run: everything that decides its contributions.
+
+    ``code`` holds digests of what the model and the metric do: their classes, the parameters that
+    are not at their defaults, and the code and state of functions and objects among them.
+    """
     libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
     return {
         "schema_version": SCHEMA_VERSION,
@@ -81,16 +89,21 @@ def describe(dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan) -> M
         },
         "model": engine.model.describe(),
         "metric": engine.metric.name,
+        "code": {
+            "model": code_digest(engine.model.estimator),
+            "metric": code_digest(engine.metric),
+        },
         "engine": {"name": engine.name, "is_exact": engine.is_exact},
         "design": plan.design.describe(),
         "samples": plan.design.samples,
         "seed": plan.seed,
         "n_contributions": plan.n_contributions,
-        "layout": Layout.of(plan, engine.rows_per_shard).describe(),
+        "layout": Layout.of(plan, rows_per_unit).describe(),
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in libraries},
         },
+        "machine": describe_machine(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,15 +27,11 @@ LOSSES: dict[str, Loss] = {
 
 
 def _name_of(metric: Callable[[Any, Any], float]) -> str:
-    """Name a callable so that another one is not taken for it: two lambdas differ by their code."""
+    """Name a callable for manifests and axes; its code is compared by a digest."""
+    while isinstance(metric, functools.partial):
+        metric = metric.func
     name = getattr(metric, "__qualname__", type(metric).__qualname__)
-    name = f"{getattr(metric, '__module__', '')}.{name}"
-    code = getattr(metric, "__code__", None)
-    if "<" not in name or code is None:
-        return name
-    constants = [item for item in code.co_consts if isinstance(item, int | float | str)]
-    words = repr((code.co_code, code.co_names, constants)).encode()
-    return f"{name}#{hashlib.blake2b(words, digest_size=4).hexdigest()}"
+    return f"{getattr(metric, '__module__', '')}.{name}"
 
 
 def resolve_loss(

@@ -2,7 +2,7 @@
 
 from apiece.store._laws import laws_of
 from apiece.store._layout import Layout, Unit
-from apiece.store._manifest import Manifest
+from apiece.store._manifest import Manifest, refuse_mismatch
 from apiece.store._places import place_of
 from apiece.store._run import Progress, Run, open_run
 from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
@@ -26,4 +26,5 @@ __all__ = [
     "make_shard",
     "open_run",
     "place_of",
+    "refuse_mismatch",
 ]

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from apiece._base.code import may_be_same_code
 from apiece.errors import StoreError
 from apiece.store._places import Place
 from apiece.store._shards import SCHEMA_VERSION
@@ -50,7 +51,7 @@ def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
     StoreError
         Naming everything that differs, with both values.
     """
-    differs = [key for key in _IDENTITY if _identity(stored, key) != _identity(wanted, key)]
+    differs = [key for key in _IDENTITY if _differs(stored, wanted, key)]
     if not differs:
         return
     details = "; ".join(f"{_IDENTITY[key]} ({_show(stored, wanted, key)})" for key in differs)
@@ -58,6 +59,20 @@ def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
         f"{where} belongs to {details}. A run holds one kind of contributions. Point `to` (--to) "
         "at a new folder, or repeat the settings it was started with."
     )
+
+
+def _differs(stored: Manifest, wanted: Manifest, key: str) -> bool:
+    ours, theirs = ((manifest.get("code") or {}).get(key) for manifest in (stored, wanted))
+    if ours and theirs:
+        is_other = _kind(stored, key) != _kind(wanted, key)
+        return is_other or not may_be_same_code(ours, theirs)
+    return bool(_identity(stored, key) != _identity(wanted, key))
+
+
+def _kind(manifest: Manifest, key: str) -> Any:
+    """Return the class of a model or the name of a metric; digests of code say the rest."""
+    value = manifest.get(key)
+    return value.get("class") if isinstance(value, dict) else value
 
 
 def _identity(manifest: Manifest, key: str) -> Any:
@@ -84,7 +99,11 @@ def _show(stored: Manifest, wanted: Manifest, key: str) -> str:
             return f"{ours.get('name')}, not {theirs.get('name')}"
         ours, theirs = ours.get("params") or {}, theirs.get("params") or {}
         changed = sorted(n for n in {*ours, *theirs} if ours.get(n) != theirs.get(n))
+        if not changed:
+            return "its code, or a function or object that it holds, has changed"
         return ", ".join(f"{n}={ours.get(n)!r}, now {theirs.get(n)!r}" for n in changed[:4])
+    if _identity(stored, key) == _identity(wanted, key):
+        return f"{_identity(stored, key)}, whose code or settings have changed"
     return f"{json.dumps(_identity(stored, key))}, now {json.dumps(_identity(wanted, key))}"
 
 
