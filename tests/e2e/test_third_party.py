@@ -17,7 +17,7 @@ from apiece import synthetic
 from apiece.errors import FitError, PlanError, StoreError
 from apiece.estimators import Amortized, Auto, Bayes, Estimator, Likelihood, opened
 from apiece.laws import Family, Laws, Linear, ShapePrior, resolve_family
-from apiece.testing import EstimatorContract
+from apiece.testing import EstimatorContract, FamilyContract
 from apiece.uses import DataShapley, Semivalue
 
 from conftest import make_blobs
@@ -193,6 +193,26 @@ class Inverse(Linear):
 
     def basis(self, k):
         return k[..., None] ** -np.array(self.powers)
+
+
+class TestDelayed(FamilyContract):
+    def make(self):
+        return Delayed()
+
+
+class TestInverse(FamilyContract):
+    def make(self):
+        return Inverse()
+
+
+class TestBayesOfAnotherFamily(EstimatorContract):
+    def make(self):
+        return Bayes(Delayed())
+
+
+class TestLikelihoodOfAnotherFamily(EstimatorContract):
+    def make(self):
+        return Likelihood(Delayed())
 
 
 @pytest.fixture(scope="module")

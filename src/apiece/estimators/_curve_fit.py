@@ -25,8 +25,8 @@ from apiece.laws.student import beside_noise
 from apiece.records import Moments
 
 _ROUNDS: Final = 2  # of decay and law
-_STEPS: Final = 50
-_TOLERANCE: Final = 1e-9  # relative change of the objective at which a law is done
+_STEPS: Final = 100
+_TOLERANCE: Final = 1e-13  # relative change of the objective at which a law is done
 
 
 def fit_curves(

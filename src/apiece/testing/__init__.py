@@ -1,4 +1,4 @@
-"""Contract suites: what every engine, store, pool and estimator promises, as tests to inherit.
+"""Contract suites: what every engine, store, pool, estimator and family promises, as tests.
 
 Subclass a suite in a pytest module and say how to make the thing::
 
@@ -9,7 +9,14 @@ Subclass a suite in a pytest module and say how to make the thing::
 
 from apiece.testing._engine import EngineContract
 from apiece.testing._estimator import EstimatorContract
+from apiece.testing._family import FamilyContract
 from apiece.testing._pool import PoolContract
 from apiece.testing._store import StoreContract
 
-__all__ = ["EngineContract", "EstimatorContract", "PoolContract", "StoreContract"]
+__all__ = [
+    "EngineContract",
+    "EstimatorContract",
+    "FamilyContract",
+    "PoolContract",
+    "StoreContract",
+]
