@@ -219,7 +219,7 @@ def workers(options: argparse.Namespace) -> None:
                 data, sizes=SIZES, random_state=0, n_jobs=n_jobs, to=folder + "/run", **case
             )
             spent = time.perf_counter() - began, ticks() - before
-        return *spent, run.manifest["n_contributions"]
+        return *spent, run.manifest.n_contributions
 
     small = {"engine": "logistic", "points": few[:2], "samples": 2, "share": 1}
     starts = [timed(2, **small)[0] for _ in range(3)]

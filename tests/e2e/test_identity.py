@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 import apiece
 from apiece.errors import ApieceWarning, StoreError
 from apiece.losses import FunctionLoss
+from apiece.store import Manifest
 from apiece.store._manifest import encode_manifest
 
 SETTINGS = {"sizes": (8, 20), "samples": 4, "random_state": 1, "progress": False}
@@ -81,7 +82,7 @@ def test_another_metric_or_model_is_refused_and_the_same_one_is_not(blobs, tmp_p
     assert again.is_complete
     with pytest.raises(StoreError, match=f"another {word}"):
         apiece.collect(blobs, to=tmp_path / "run", **{**request, word: make(3.0), "samples": 9})
-    assert apiece.open(tmp_path / "run").manifest["samples"] == 4
+    assert apiece.open(tmp_path / "run").manifest.samples == 4
 
 
 def edit(folder, change):
@@ -90,7 +91,7 @@ def edit(folder, change):
     manifest = json.loads(file.read_text())
     del manifest["digest"]
     change(manifest)
-    file.write_bytes(encode_manifest(manifest))
+    file.write_bytes(encode_manifest(Manifest.from_json(manifest)))
 
 
 def older(manifest):
@@ -122,14 +123,14 @@ def test_an_upgrade_that_changes_numbers_is_refused(blobs, tmp_path):
     edit(tmp_path / "run", other_numbers)
     with pytest.raises(StoreError, match=r"computes other numbers than when the run in .* started"):
         apiece.collect(blobs, to=tmp_path / "run", **{**settings, "samples": 8})
-    assert apiece.open(tmp_path / "run").manifest["samples"] == 4
+    assert apiece.open(tmp_path / "run").manifest.samples == 4
 
 
 def test_a_run_that_is_continued_on_another_machine_says_so(blobs, tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="apiece")
     settings = {**SETTINGS, "model": "logistic"}
     run = apiece.collect(blobs, to=tmp_path / "run", **settings)
-    assert set(run.manifest["machine"]) == {"system", "processor", "kernels"}
+    assert set(run.manifest.machine) == {"system", "processor", "kernels"}
     assert "another kind of machine" not in caplog.text
 
     def elsewhere(manifest):

@@ -128,7 +128,7 @@ class SmallSets(Semivalue):
 @pytest.mark.filterwarnings("ignore::apiece.ApieceWarning")
 @pytest.mark.parametrize("source", ["law", "samples"])
 def test_another_semivalue_values_points_from_laws_and_samples(run, source):
-    pool = run.manifest["dataset"]["n_pool"]
+    pool = run.manifest.dataset.n_pool
     alike = apiece.value(run, kind=SmallSets(pool), source=source)
     assert alike.equals(apiece.value(run, kind="data-shapley", source=source))
     assert alike.equals(apiece.value(run, kind=DataShapley(), n=pool, source=source))

@@ -171,7 +171,7 @@ def test_a_collected_group_is_what_scikit_learn_gains_from_it():
         return log_loss(dataset.y_val, fitted.predict_proba(dataset.X_val))
 
     table = run.contributions()
-    assert LOSSES["log_loss"].name == run.manifest["metric"]
+    assert LOSSES["log_loss"].name == run.manifest.metric
     for task_index, k, point, delta in zip(
         table.task, table.k, table.point, table.delta, strict=True
     ):

@@ -6,6 +6,7 @@ import io
 import json
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -114,7 +115,7 @@ JSON = st.recursive(
 
 
 def _without_source(run):
-    return {**run.manifest, "dataset": {**run.manifest["dataset"], "source": None}}
+    return replace(run.manifest, dataset=replace(run.manifest.dataset, source=None))
 
 
 @FUZZ

@@ -101,17 +101,17 @@ def collect(
             {
                 "run": str(to),
                 "is_complete": progress.is_complete,
-                "n_points": run.manifest["points"]["n_valued"],
+                "n_points": run.manifest.points.n_valued,
                 "n_contributions": progress.n_contributions,
-                "engine": run.manifest["engine"],
-                "seed": run.manifest["seed"],
+                "engine": run.manifest.engine.to_json(),
+                "seed": run.manifest.seed,
                 "notes": progress.notes,
             }
         )
         return
     click.echo(
         f"{to}: {progress.n_contributions:,} contributions of "
-        f"{run.manifest['points']['n_valued']:,} {'groups' if 'rows' in run.points else 'points'}"
+        f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
     )
     note(f"next: apiece fit {to}", quiet=quiet)
 

@@ -155,7 +155,7 @@ def show(
         emit(
             {
                 "run": str(run),
-                "manifest": opened.manifest,
+                "manifest": opened.manifest.to_json(),
                 "certificate": opened.progress().certificate,
                 "notes": opened.progress().notes,
                 "aggregate": whole and whole.table().reset_index().to_dict("records"),
@@ -200,12 +200,12 @@ def note_if_unfinished(run: Run, quiet: bool) -> None:
 
 def _engine(run: Run) -> str:
     """Say what computed the contributions, and how far from the optimum it may have stopped."""
-    progress, engine = run.progress(), run.manifest["engine"]
-    words = ["exact" if engine["is_exact"] else "approximate"]
+    progress, engine = run.progress(), run.manifest.engine
+    words = ["exact" if engine.is_exact else "approximate"]
     if np.isfinite(progress.certificate):
         words.append(f"largest error left {progress.certificate:.0e}")
     words += [f"{count:,} {name}" for name, count in sorted(progress.notes.items())]
-    return f"engine {engine['name']}: {', '.join(words)}"
+    return f"engine {engine.name}: {', '.join(words)}"
 
 
 def _at(laws: Laws, k: int, level: float) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from apiece.data import Dataset, groups_of
 from apiece.engines import Engine, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, StoreError
 from apiece.losses import Loss
-from apiece.store import Run, Store
+from apiece.store import EngineRecord, Run, Store
 
 
 def collect(
@@ -153,9 +153,9 @@ def collect(
     )
     store, pool = store_of(to), pool_of(backend, n_jobs)
     known = store.manifest if store.has_run() else None
-    if known is not None and known["samples"] > wanted.samples:
-        wanted = replace(wanted, samples=known["samples"])  # a run grows, and never shrinks
-    seed = seed_from(known["seed"] if known and random_state is None else random_state)
+    if known is not None and known.samples > wanted.samples:
+        wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
+    seed = seed_from(known.seed if known and random_state is None else random_state)
     drawn: dict[str, Any] = {
         "n_pool": dataset.n_pool,
         "seed": seed,
@@ -175,7 +175,8 @@ def collect(
     manifest = describe(dataset, chosen, plan, rows_per_unit=rows)
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
-        manifest["engine"] |= compare(chosen, oracle, plan)
+        measured = manifest.engine.to_json() | compare(chosen, oracle, plan)
+        manifest = replace(manifest, engine=EngineRecord.from_json(measured))
     with tracking(progress, on_progress, title="collecting", unit="contributions") as tracker:
         low, high = wanted.k_min, wanted.k_max
         tracker.say(f"engine: {chosen.name} ({reason})")

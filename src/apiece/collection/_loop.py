@@ -57,7 +57,7 @@ def run_plan(
     layout = replace(store.layout, n_tasks=len(plan))
     complete, n_rows = _take_stock(store, layout, tracker)
     todo = [index for index in range(len(layout)) if index not in complete]
-    tracker.start(store.manifest["n_contributions"], n_rows)
+    tracker.start(store.manifest.n_contributions, n_rows)
     # In a random order: collectors that took the same one would do the same units twice.
     secrets.SystemRandom().shuffle(todo)
 

@@ -79,7 +79,7 @@ def describe(
     are not at their defaults, and the code and state of functions and objects among them.
     """
     libraries = ("apiece", "numpy", "scipy", "scikit-learn", "pyarrow")
-    return {
+    found = {
         "schema_version": SCHEMA_VERSION,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "dataset": dataset.describe(),
@@ -105,6 +105,7 @@ def describe(
         },
         "machine": describe_machine(),
     }
+    return Manifest.from_json(found)
 
 
 def _digest(plan: DrawnPlan | GroupPlan) -> str:

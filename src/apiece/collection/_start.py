@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiece._base.progress import Tracker
@@ -50,21 +51,21 @@ def start_run(
     with threadpool_limits(1):
         is_new = not store.has_run()
         if is_new and is_probed:
-            manifest = {**manifest, "probe": probe(engine, plan)}
+            manifest = replace(manifest, probe=probe(engine, plan))
         elif not is_new:
             _check(store, manifest, engine, plan, tracker)
         store.start(manifest, points)
-        if is_new and store.manifest.get("probe") != manifest.get("probe"):
+        if is_new and store.manifest.probe != manifest.probe:
             _check(store, manifest, engine, plan, tracker)  # another collector was first
 
 
 def _check(store: Store, manifest: Manifest, engine: Engine, plan: Plan, tracker: Tracker) -> None:
     stored = store.manifest
     refuse_mismatch(store, stored, manifest)
-    here = manifest["machine"]
-    machine = stored.get("machine") or here
+    here = manifest.machine
+    machine = stored.machine or here
     is_elsewhere = machine != here
-    known = stored.get("probe")
+    known = stored.probe
     if known is not None:
         refuse_other_numbers(store, engine, plan, known, is_elsewhere=is_elsewhere)
     same = "" if known is None else ", and a test task gives the same numbers"
@@ -74,7 +75,7 @@ def _check(store: Store, manifest: Manifest, engine: Engine, plan: Plan, tracker
             f"{machine.get('kernels')}; here {here['processor']}, {here['kernels']}): "
             f"contributions agree up to rounding, not bit by bit{same}"
         )
-    was, now = stored.get("versions") or {}, manifest["versions"]
+    was, now = stored.versions, manifest.versions
     changed = [f"{name} {was[name]}, now {now[name]}" for name in now if _differ(was, now, name)]
     if changed:
         tracker.say(f"this run was started with {'; '.join(changed)}{same}")

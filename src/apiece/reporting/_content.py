@@ -109,7 +109,7 @@ def gather(
 
 def _title(laws: Laws, run: Run | None) -> str:
     what = f"What {laws.n_points:,} points are worth"
-    return what if run is None else f"{what} for {run.manifest['dataset']['target']}"
+    return what if run is None else f"{what} for {run.manifest.dataset.target}"
 
 
 def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:

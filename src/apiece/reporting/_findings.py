@@ -70,9 +70,9 @@ def find(
 
 def _dataset(run: Run, notes: list[str]) -> Dataset | None:
     """Read the run's data again, if it is where it was."""
-    data = run.manifest["dataset"]
+    data = run.manifest.dataset
     try:
-        return read_again(data.get("source"), data["fingerprint"])
+        return read_again(data.source, data.fingerprint)
     except ApieceError as error:
         notes.append(f"The points' own rows are not shown: {error}")
         return None

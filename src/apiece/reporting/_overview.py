@@ -51,14 +51,12 @@ def _setting(laws: Laws, run: Run | None) -> list[Fact]:
     k_min, k_max = laws.k_range
     listed: list[Fact] = [("points", _points(laws, run))]
     if run is not None:
-        data = run.manifest["dataset"]
-        kind = data["kind"]
-        if data["classes"]:
-            kind = f"{len(data['classes']):,} classes"
+        data = run.manifest.dataset
+        kind = f"{len(data.classes):,} classes" if data.classes else data.kind
         listed += [
-            ("dataset", f"{data['target']}: {kind}, {data['n_features']:,} features"),
-            ("scored on", f"{data['n_validation']:,} validation rows"),
-            ("fingerprint", str(data["fingerprint"])[:12]),
+            ("dataset", f"{data.target}: {kind}, {data.n_features:,} features"),
+            ("scored on", f"{data.n_validation:,} validation rows"),
+            ("fingerprint", data.fingerprint[:12]),
         ]
     engine = attrs.get("engine")
     design = attrs.get("design")
@@ -77,8 +75,8 @@ def _setting(laws: Laws, run: Run | None) -> list[Fact]:
 
 def _points(laws: Laws, run: Run | None) -> str:
     text = f"{laws.n_points:,}"
-    if run is not None and run.manifest["dataset"].get("n_candidates"):
-        text += f", of which {run.manifest['dataset']['n_candidates']:,} candidates"
+    if run is not None and run.manifest.dataset.n_candidates:
+        text += f", of which {run.manifest.dataset.n_candidates:,} candidates"
     return text
 
 

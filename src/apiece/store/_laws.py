@@ -139,8 +139,8 @@ def _again(
     try:
         if recipe is None:
             raise StoreError("its estimator or settings cannot be written to a file")
-        data = run.manifest["dataset"]
-        source = data.get("source"), data["fingerprint"]
+        data = run.manifest.dataset
+        source = data.source, data.fingerprint
         return rebuilt(recipe), read_again(*source) if recipe["features"] else None
     except (ApieceError, KeyError, TypeError) as error:
         how = "" if recipe is None else f" --method {recipe.get('method')}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apiece._base.typing import IntArray
+from apiece._base.typing import Count, IntArray
 from apiece.records import Plan
 
 
@@ -52,9 +52,9 @@ class Layout:
         Into how many units one task is split; then ``tasks_per_shard`` is 1.
     """
 
-    n_tasks: int
-    tasks_per_shard: int
-    parts_per_task: int
+    n_tasks: Count
+    tasks_per_shard: Count
+    parts_per_task: Count
 
     @classmethod
     def of(cls, plan: Plan, rows_per_shard: int) -> Layout:

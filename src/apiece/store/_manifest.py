@@ -1,20 +1,27 @@
-"""The manifest: what a run is about, and whether a new request is about the same thing."""
+"""The manifest: what a run is about, and whether a new request is about the same thing.
+
+``manifest.json`` is read into frozen records. What a record does not name is kept in its ``more``,
+so that a manifest is written as it was read.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
 
 from apiece._base.code import may_be_same_code
+from apiece._base.typing import Count
 from apiece.errors import StoreError
+from apiece.store._layout import Layout
 from apiece.store._places import Place
 from apiece.store._shards import SCHEMA_VERSION
 
-Manifest = dict[str, Any]
-
 # What must agree before a run may be continued, and how to say that it does not.
-_IDENTITY = {
+_IDENTITY: Final = {
     "dataset": "another dataset",
     "points": "another choice of points to value",
     "model": "another model",
@@ -24,23 +31,178 @@ _IDENTITY = {
     "seed": "another seed",
 }
 
-
-_COUNT = range(1, 2**31)
-# What a manifest must hold to be worked with: a type, a range of numbers, or parts of a part.
-_PARTS: dict[str, Any] = {
-    "dataset": {"fingerprint": str, "n_pool": _COUNT},
-    "model": {"name": str},
-    "engine": {"name": str},
-    "design": {},
-    "points": {},
-    "metric": str,
-    "samples": _COUNT,
-    "seed": range(2**128),
-    "n_contributions": range(2**63),
-    "layout": {"n_tasks": _COUNT, "tasks_per_shard": _COUNT, "parts_per_task": _COUNT},
-}
 # A file deeper than the parser goes ends in a RecursionError.
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A part of a manifest: what is known by name, and whatever else the file holds.
+
+    Parameters
+    ----------
+    more
+        What no other field names.
+    """
+
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, found: object, where: str = "") -> Self:
+        """Return the record that JSON holds.
+
+        Parameters
+        ----------
+        found
+            What the JSON was parsed to.
+        where
+            Path of the record in the file, such as ``dataset.``, for messages.
+
+        Raises
+        ------
+        ValueError
+            If a field is missing, or its value is of the wrong type or out of range.
+        """
+        record: Self = _record(cls, found, where)
+        return record
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record for JSON; fields with their default value are left out."""
+        return _plain(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRecord(Record):
+    """The dataset, see `Dataset.describe`; ``source`` says where to read it again."""
+
+    fingerprint: str
+    n_pool: Count
+    kind: str | None = None
+    target: str | None = None
+    classes: list[Any] | None = None
+    n_candidates: int = 0
+    n_validation: int | None = None
+    n_features: int | None = None
+    source: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointsRecord(Record):
+    """How many points are valued, and a digest of which."""
+
+    n_valued: int
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord(Record):
+    """The model by its name, and what it is made of, such as its parameters."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRecord(Record):
+    """The engine; ``correlation`` is that with exact contributions, where it was measured."""
+
+    name: str
+    is_exact: bool
+    correlation: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignRecord(Record):
+    """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid."""
+
+    name: str
+    sizes: list[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Record):
+    """What a run is about.
+
+    Parameters
+    ----------
+    dataset, points, model, metric, engine, design, seed
+        What decides the contributions: a run is continued only with the same.
+    samples, n_contributions, layout
+        How much is asked for; these grow with the run.
+    created, versions, machine
+        When the run was started, by which versions, on which kind of machine.
+    code, probe
+        Digests of the code of model and metric, and contributions of a test task, by which a
+        change of either is noticed.
+    files
+        Digests of other files of the run.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    created: str | None = None
+    dataset: DatasetRecord
+    points: PointsRecord
+    model: ModelRecord
+    metric: str
+    engine: EngineRecord
+    design: DesignRecord
+    samples: Count
+    seed: Annotated[int, range(2**128)]
+    n_contributions: Annotated[int, range(2**63)]
+    layout: Layout
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, Any] = field(default_factory=dict)
+    probe: dict[str, Any] | None = None
+    files: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest for JSON."""
+        return {"schema_version": self.schema_version, **super().to_json()}
+
+
+def _record(cls: Any, found: object, where: str) -> Any:
+    """Read a dataclass, see `Record.from_json`."""
+    if not isinstance(found, dict):
+        raise ValueError(f"{where.rstrip('.') or 'it'} is not an object")
+    hints, known = get_type_hints(cls, include_extras=True), {}
+    names = [part.name for part in fields(cls) if part.name != "more"]
+    for part in fields(cls):
+        if part.name in found and part.name != "more":
+            known[part.name] = _value(hints[part.name], found[part.name], where + part.name)
+        elif part.default is part.default_factory is MISSING:
+            raise ValueError(f"{where}{part.name} is missing")
+    more = {name: value for name, value in found.items() if name not in names}
+    if more and "more" not in hints:
+        raise ValueError(f"{where}{next(iter(more))} is not known")
+    return cls(**known, **({"more": more} if more else {}))
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """Return a value of JSON if it is of the type that a field has."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        (hint,) = (argument for argument in arguments if argument is not NoneType)
+        return None if value is None else _value(hint, value, where)
+    if is_dataclass(hint):
+        return _record(hint, value, f"{where}.")
+    if origin is Annotated:
+        is_right = type(value) is int and value in arguments[1]
+    elif hint is float:
+        is_right = type(value) in (int, float)
+    else:
+        is_right = type(value) is (origin or hint)
+    if not is_right:
+        raise ValueError(f"{where} is {value!r}")
+    return value
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    found = {}
+    for part in fields(record):
+        value = getattr(record, part.name)
+        if part.name != "more" and value != part.default and value != {}:
+            found[part.name] = _plain(value) if is_dataclass(value) else value
+    return {**found, **getattr(record, "more", {})}
 
 
 def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
@@ -51,17 +213,18 @@ def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
     StoreError
         Naming everything that differs, with both values.
     """
-    differs = [key for key in _IDENTITY if _differs(stored, wanted, key)]
+    ours, theirs = stored.to_json(), wanted.to_json()
+    differs = [key for key in _IDENTITY if _differs(ours, theirs, key)]
     if not differs:
         return
-    details = "; ".join(f"{_IDENTITY[key]} ({_show(stored, wanted, key)})" for key in differs)
+    details = "; ".join(f"{_IDENTITY[key]} ({_show(ours, theirs, key)})" for key in differs)
     raise StoreError(
         f"{where} belongs to {details}. A run holds one kind of contributions. Point `to` (--to) "
         "at a new folder, or repeat the settings it was started with."
     )
 
 
-def _differs(stored: Manifest, wanted: Manifest, key: str) -> bool:
+def _differs(stored: dict[str, Any], wanted: dict[str, Any], key: str) -> bool:
     ours, theirs = ((manifest.get("code") or {}).get(key) for manifest in (stored, wanted))
     if ours and theirs:
         is_other = _kind(stored, key) != _kind(wanted, key)
@@ -69,13 +232,13 @@ def _differs(stored: Manifest, wanted: Manifest, key: str) -> bool:
     return bool(_identity(stored, key) != _identity(wanted, key))
 
 
-def _kind(manifest: Manifest, key: str) -> Any:
+def _kind(manifest: dict[str, Any], key: str) -> Any:
     """Return the class of a model or the name of a metric; digests of code say the rest."""
     value = manifest.get(key)
     return value.get("class") if isinstance(value, dict) else value
 
 
-def _identity(manifest: Manifest, key: str) -> Any:
+def _identity(manifest: dict[str, Any], key: str) -> Any:
     value = manifest.get(key)
     if key == "dataset" and isinstance(value, dict):
         return value.get("fingerprint")
@@ -86,7 +249,7 @@ def _identity(manifest: Manifest, key: str) -> Any:
     return value
 
 
-def _show(stored: Manifest, wanted: Manifest, key: str) -> str:
+def _show(stored: dict[str, Any], wanted: dict[str, Any], key: str) -> str:
     if key == "dataset":
         ours, theirs = _identity(stored, key), _identity(wanted, key)
         return f"fingerprint {str(ours)[:8]}…, this one is {str(theirs)[:8]}…"
@@ -117,13 +280,11 @@ def read_manifest(place: Place) -> Manifest:
     """
     file = f"{place}/manifest.json"
     try:
-        manifest = json.loads(place.read("manifest.json").decode("utf-8"))
-        version = manifest["schema_version"]
-        if manifest.pop("digest", None) not in (None, _digest(manifest)):
-            raise ValueError("its contents do not match its digest")
-        needed = {*_IDENTITY, *_PARTS} - set(manifest)
-        if version == SCHEMA_VERSION and not needed:
-            _check_parts("", manifest, _PARTS)
+        found = json.loads(place.read("manifest.json").decode("utf-8"))
+        if found["schema_version"] == SCHEMA_VERSION:
+            if found.pop("digest", None) not in (None, _digest(found)):
+                raise ValueError("its contents do not match its digest")
+            return Manifest.from_json(found)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(
             f"{place} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
@@ -134,40 +295,27 @@ def read_manifest(place: Place) -> Manifest:
     except (*_UNREADABLE, OSError) as error:
         raise StoreError(
             f"{file} cannot be read ({error}): expected the JSON that collect wrote. Restore it "
-            "from a copy, or collect into a new folder; the shards beside it are plain Parquet."
+            "from a copy, or collect into a new folder; the shards next to it are plain Parquet."
         ) from error
-    if version != SCHEMA_VERSION or needed:
-        problem = f"lacks {sorted(needed)}" if needed else f"has schema version {version}"
-        raise StoreError(
-            f"{file} {problem}: expected schema version {SCHEMA_VERSION} with all its parts. "
-            "Open it with the version of apiece that wrote it."
-        )
-    return dict(manifest)
-
-
-def _check_parts(where: str, found: Any, parts: dict[str, Any]) -> None:
-    """Raise unless a part of a manifest holds what it must."""
-    if not isinstance(found, dict):
-        raise ValueError(f"{where or 'it'} is not an object")
-    for name, expected in parts.items():
-        value = found.get(name)
-        if isinstance(expected, dict):
-            _check_parts(f"{where}{name}", value, expected)
-        elif isinstance(expected, range):
-            if type(value) is not int or value not in expected:
-                raise ValueError(f"{where}{name} is {value!r}")
-        elif not isinstance(value, expected):
-            raise ValueError(f"{where}{name} is {value!r}")
+    writer = found.get("versions")
+    writer = writer.get("apiece") if isinstance(writer, dict) else None
+    raise StoreError(
+        f"{file} has schema version {found['schema_version']}"
+        + (f", written by apiece {writer}" if writer else "")
+        + f": expected schema version {SCHEMA_VERSION}, which this apiece reads. Open the run with "
+        "the version of apiece that wrote it, or collect into a new folder."
+    )
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the manifest as JSON for people: indented, in its own order, with its digest."""
-    signed = {**manifest, "digest": _digest(manifest)}
+    """Return the manifest as JSON for people: indented, with its digest."""
+    found = manifest.to_json()
+    signed = {**found, "digest": _digest(found)}
     return (json.dumps(signed, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def _digest(manifest: Manifest) -> str:
-    """Return the digest of all but the data's whereabouts, which people may remove."""
+def _digest(manifest: dict[str, Any]) -> str:
+    """Return the digest of all but the location of the data, which people may remove."""
     data = manifest.get("dataset")
     if isinstance(data, dict):
         manifest = {**manifest, "dataset": {**data, "source": None}}

@@ -76,12 +76,13 @@ class Run:
     _fitted: dict[str, Laws] = field(default_factory=dict, repr=False, init=False)
 
     def __repr__(self) -> str:
-        data, model = self.manifest["dataset"], self.manifest["model"]["name"]
+        manifest = self.manifest
         where = f"at {self.store}" if isinstance(self.store, FolderStore) else "in memory"
         progress = self.progress()
-        weakness = caveat(self.manifest)
+        weakness = caveat({"engine": manifest.engine.to_json()})
         return (
-            f"<Run {where}: {model} on {data['n_pool']:,} points, {self.manifest['metric']}, "
+            f"<Run {where}: {manifest.model.name} on {manifest.dataset.n_pool:,} points, "
+            f"{manifest.metric}, "
             f"{progress.n_contributions:,} of {progress.n_planned:,} contributions"
             + (f"; {weakness}>" if weakness else ">")
         )
@@ -140,7 +141,7 @@ class Run:
             for name, count in footer.notes.items():
                 notes[name] = notes.get(name, 0) + count
         certificate = float(np.fmax.reduce(certificates))
-        n_planned = int(self.manifest["n_contributions"])
+        n_planned = self.manifest.n_contributions
         return Progress(
             n_rows,
             n_planned,
@@ -294,13 +295,13 @@ class Run:
         """Return what a result derived from this run should remember of it."""
         manifest = self.manifest
         found: dict[str, Any] = {
-            "dataset": manifest["dataset"]["fingerprint"],
-            "n_pool": manifest["dataset"]["n_pool"],
-            "model": manifest["model"]["name"],
-            "metric": manifest["metric"],
-            "engine": manifest["engine"],
-            "design": manifest["design"],
-            "seed": manifest["seed"],
+            "dataset": manifest.dataset.fingerprint,
+            "n_pool": manifest.dataset.n_pool,
+            "model": manifest.model.name,
+            "metric": manifest.metric,
+            "engine": manifest.engine.to_json(),
+            "design": manifest.design.to_json(),
+            "seed": manifest.seed,
         }
         if "rows" in self.points:  # of each group, how many join at once
             found["groups"] = dict(

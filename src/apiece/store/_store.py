@@ -15,6 +15,7 @@ import io
 import re
 import threading
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ class Store(ABC):
     @property
     def layout(self) -> Layout:
         """How tasks are grouped into shards."""
-        return Layout(**self.manifest["layout"])
+        return self.manifest.layout
 
     @property
     def path(self) -> Path | None:
@@ -174,11 +175,14 @@ def grown_manifest(where: object, stored: Manifest, wanted: Manifest) -> Manifes
         If they are about different contributions.
     """
     refuse_mismatch(where, stored, wanted)
-    if wanted["layout"]["n_tasks"] <= stored["layout"]["n_tasks"]:
+    if wanted.layout.n_tasks <= stored.layout.n_tasks:
         return None
-    layout = {**stored["layout"], "n_tasks": wanted["layout"]["n_tasks"]}
-    grown = {key: wanted[key] for key in ("samples", "n_contributions")}
-    return {**stored, **grown, "layout": layout}
+    return replace(
+        stored,
+        samples=wanted.samples,
+        n_contributions=wanted.n_contributions,
+        layout=replace(stored.layout, n_tasks=wanted.layout.n_tasks),
+    )
 
 
 class MemoryStore(Store):
@@ -317,7 +321,7 @@ class FolderStore(Store):
         is_whole = not is_new and place.has("points.parquet")
         table = b"" if is_whole else _encode_points(points)
         if is_new:
-            signed = {**manifest, "files": {"points.parquet": _digest(table)}}
+            signed = replace(manifest, files={"points.parquet": _digest(table)})
             place.write("manifest.json", encode_manifest(signed), replace=False)
         self.extend(manifest)  # refuses another run, before anything of it is touched
         if not is_whole:
@@ -329,7 +333,7 @@ class FolderStore(Store):
         """The points by position: ``id``, ``label``, ``role``, ``valued``."""
         try:
             data = self.place.read("points.parquet")
-            known = self.manifest.get("files", {}).get("points.parquet")
+            known = self.manifest.files.get("points.parquet")
             if known not in (None, _digest(data)):
                 raise ValueError("its contents do not match the digest in the manifest")
             table: pd.DataFrame = read_table(io.BytesIO(data)).to_pandas(use_threads=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from apiece.errors import StoreError
-from apiece.store import SCHEMA_VERSION, Shard, Store, make_shard
+from apiece.store import Manifest, Shard, Store, make_shard
 
 POINTS = pd.DataFrame({"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool", "valued": True})
 
@@ -34,21 +35,21 @@ class StoreContract(ABC):
         """Alter the stored contents of a shard, as a failing disk would."""
         pytest.skip("this kind of store has no contents that could be damaged")
 
-    def manifest(self, n_tasks: int = 4) -> dict[str, Any]:
+    def manifest(self, n_tasks: int = 4) -> Manifest:
         """Return a manifest for tasks of three points, two to a shard."""
-        return {
-            "schema_version": SCHEMA_VERSION,
+        found: dict[str, Any] = {
             "dataset": {"fingerprint": "00", "n_pool": 3},
             "points": {"n_valued": 3, "digest": "00"},
             "model": {"name": "m", "params": {}},
             "metric": "log_loss",
-            "engine": {"name": "refit"},
+            "engine": {"name": "refit", "is_exact": True},
             "design": {"name": "uniform", "sizes": [2, 5], "share": None},
             "samples": n_tasks,
             "seed": 0,
             "n_contributions": 3 * n_tasks,
             "layout": {"n_tasks": n_tasks, "tasks_per_shard": 2, "parts_per_task": 1},
         }
+        return Manifest.from_json(found)
 
     def store(self, tmp_path: Path) -> Store:
         """Return a store for four tasks, in two shards."""
@@ -124,12 +125,12 @@ class StoreContract(ABC):
         for n_tasks in (9, 6):
             store.extend(self.manifest(n_tasks))
             assert store.layout.n_tasks == 9
-            assert store.manifest["samples"] == 9
-            assert store.manifest["n_contributions"] == 27
+            assert store.manifest.samples == 9
+            assert store.manifest.n_contributions == 27
 
     def test_another_run_is_refused(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
-        other = {**self.manifest(n_tasks=9), "seed": 1}
+        other = replace(self.manifest(n_tasks=9), seed=1)
         for ask in (store.extend, lambda manifest: store.start(manifest, POINTS)):
             with pytest.raises(StoreError, match="another seed"):
                 ask(other)

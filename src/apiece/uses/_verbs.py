@@ -232,11 +232,11 @@ def select(
 
 def data_of(run: Run) -> Dataset | None:
     """Read the data of a run again, or return None if it is not in the file where it was."""
-    data = run.manifest["dataset"]
+    data = run.manifest.dataset
     try:
-        return read_again(data.get("source"), data["fingerprint"])
+        return read_again(data.source, data.fingerprint)
     except ApieceError as error:
-        if data.get("source"):
+        if data.source:
             warnings.warn(
                 f"the data of the run cannot be read again, so points are ranked one by one: "
                 f"{error}",

@@ -103,9 +103,9 @@ def test_collecting_again_computes_nothing_more(blobs, tmp_path, monkeypatch):
 def test_a_run_without_a_seed_keeps_the_one_it_drew(blobs, tmp_path):
     settings = {**SETTINGS, "random_state": None}
     first = apiece.collect(blobs, to=tmp_path / "run", **settings)
-    seed = first.manifest["seed"]
+    seed = first.manifest.seed
     again = apiece.collect(blobs, to=tmp_path / "run", **settings)
-    assert again.manifest["seed"] == seed
+    assert again.manifest.seed == seed
     assert same(apiece.collect(blobs, **{**SETTINGS, "random_state": seed}), first)
 
 
@@ -125,7 +125,7 @@ def test_fewer_samples_than_a_run_was_planned_for_leave_it_as_it_is(blobs, tmp_p
     again = apiece.collect(blobs, to=tmp_path / "run", **{**SETTINGS, "samples": 2})
     assert again.is_complete
     assert np.array_equal(again.contributions().delta, before.delta)
-    assert again.manifest["samples"] == SETTINGS["samples"]
+    assert again.manifest.samples == SETTINGS["samples"]
 
 
 def test_progress_reads_no_contribution(blobs, tmp_path, monkeypatch):

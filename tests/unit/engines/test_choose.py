@@ -64,7 +64,7 @@ def test_it_collects_a_run_and_values_groups(blobs):
         samples=3,
         random_state=0,
     )
-    assert run.manifest["engine"]["name"] == "centroid"
+    assert run.manifest.engine.name == "centroid"
     groups = (np.arange(30, 35), np.arange(40, 50))
     task = Task(0, np.arange(20), np.arange(2), 0, groups)
     fast, slow = (

@@ -180,5 +180,5 @@ def test_a_linear_run_whose_refits_stop_early_ends_with_a_warning(line):
         run = apiece.collect(
             collinear, model=model, sizes=(10, 12), samples=2, points=[0, 1], random_state=0
         )
-    assert run.manifest["engine"]["name"] == "linear"
+    assert run.manifest.engine.name == "linear"
     assert len(run.contributions()) > 0

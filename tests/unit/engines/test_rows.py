@@ -60,7 +60,7 @@ def test_a_pipeline_finds_columns_by_name_in_the_frame_that_was_given():
     dataset = Dataset.from_pandas(FRAME, target="y", preprocess=None)
     run = apiece.collect(dataset, model=model, **SMALL)
     assert run.progress().is_complete
-    assert run.manifest["engine"]["name"] == "refit"
+    assert run.manifest.engine.name == "refit"
 
 
 @pytest.mark.parametrize(

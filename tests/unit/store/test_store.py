@@ -4,16 +4,17 @@ import json
 import os
 import time
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from apiece.errors import StoreError
-from apiece.store import FolderStore, Run, make_shard, open_run
+from apiece.store import FolderStore, Manifest, Run, make_shard, open_run
 from apiece.store._places import Disk
 
-MANIFEST = {
+STORED = {
     "schema_version": 1,
     "created": "2026-01-01T00:00:00+00:00",
     "dataset": {"fingerprint": "3f9a0000", "n_pool": 4},
@@ -26,8 +27,9 @@ MANIFEST = {
     "seed": 0,
     "n_contributions": 6,
     "layout": {"n_tasks": 2, "tasks_per_shard": 1, "parts_per_task": 1},
-    "versions": {},
+    "versions": {"python": "3.11"},
 }
+MANIFEST = Manifest.from_json(STORED)
 POINTS = pd.DataFrame(
     {
         "id": ["a", "b", "c", "d"],
@@ -67,7 +69,10 @@ def test_a_run_knows_how_far_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"dataset": {"fingerprint": "81c2ffff"}}, "another dataset .fingerprint 3f9a0000…, this"),
+        (
+            {"dataset": {"fingerprint": "81c2ffff", "n_pool": 4}},
+            "another dataset .fingerprint 3f9a0000…, this",
+        ),
         ({"model": {"name": "ridge", "class": "R", "params": {}}}, "another model .logistic, not"),
         (
             {"model": {"name": "logistic", "class": "L", "params": {"C": 2.0}}},
@@ -83,22 +88,23 @@ def test_a_run_knows_how_far_it_is(tmp_path):
 def test_another_run_is_refused_with_what_differs(tmp_path, change, words):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     with pytest.raises(StoreError, match=words):
-        FolderStore.create(tmp_path / "run", {**MANIFEST, **change}, POINTS)
+        FolderStore.create(tmp_path / "run", Manifest.from_json({**STORED, **change}), POINTS)
 
 
 def test_the_name_of_a_model_is_not_its_identity(tmp_path):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
-    same = {**MANIFEST, "model": {"name": "LogisticRegression", "class": "L", "params": {"C": 1.0}}}
+    model = {"name": "LogisticRegression", "class": "L", "params": {"C": 1.0}}
+    same = Manifest.from_json({**STORED, "model": model})
     FolderStore.create(tmp_path / "run", same, POINTS)
 
 
 def test_a_run_can_grow_and_never_shrinks(tmp_path):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
-    layout = {**MANIFEST["layout"], "n_tasks": 5}
-    grown = {**MANIFEST, "samples": 5, "n_contributions": 15, "layout": layout}
+    layout = replace(MANIFEST.layout, n_tasks=5)
+    grown = replace(MANIFEST, samples=5, n_contributions=15, layout=layout)
     assert FolderStore.create(tmp_path / "run", grown, POINTS).layout.n_tasks == 5
     assert FolderStore.create(tmp_path / "run", MANIFEST, POINTS).layout.n_tasks == 5
-    assert open_run(tmp_path / "run").manifest["samples"] == 5
+    assert open_run(tmp_path / "run").manifest.samples == 5
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
@@ -179,7 +185,7 @@ def test_a_full_disk_leaves_what_was_stored_and_no_half_file(tmp_path, monkeypat
 def test_the_manifest_is_json_for_people(tmp_path):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     text = (tmp_path / "run" / "manifest.json").read_text()
-    assert MANIFEST.items() <= json.loads(text).items()
+    assert STORED.items() <= json.loads(text).items()
     assert "\n  " in text
 
 
@@ -213,7 +219,7 @@ def test_another_table_of_points_is_refused(tmp_path):
 
 def test_runs_from_before_digests_are_still_read(tmp_path):
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(MANIFEST))
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(STORED))
     assert open_run(tmp_path / "run").ids.tolist() == ["a", "c", "d"]
 
 
@@ -239,20 +245,20 @@ def test_a_disk_without_hard_links_still_keeps_the_first_manifest(tmp_path, monk
 
     monkeypatch.setattr(os, "link", never)
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
-    assert FolderStore.create(tmp_path / "run", MANIFEST, POINTS).manifest["seed"] == 0
+    assert FolderStore.create(tmp_path / "run", MANIFEST, POINTS).manifest.seed == 0
     with pytest.raises(StoreError, match="another seed"):
-        FolderStore.create(tmp_path / "run", {**MANIFEST, "seed": 1}, POINTS)
+        FolderStore.create(tmp_path / "run", replace(MANIFEST, seed=1), POINTS)
     assert not list((tmp_path / "run").glob(".*"))
 
 
 def test_where_the_data_came_from_may_be_removed_from_a_manifest(tmp_path):
-    data = {**MANIFEST["dataset"], "source": {"path": "/home/me/secret.csv"}}
-    FolderStore.create(tmp_path / "run", {**MANIFEST, "dataset": data}, POINTS)
+    data = replace(MANIFEST.dataset, source={"path": "/home/me/secret.csv"})
+    FolderStore.create(tmp_path / "run", replace(MANIFEST, dataset=data), POINTS)
     file = tmp_path / "run" / "manifest.json"
     manifest = json.loads(file.read_text())
     manifest["dataset"]["source"] = None
     file.write_text(json.dumps(manifest))
-    assert open_run(tmp_path / "run").manifest["dataset"]["source"] is None
+    assert open_run(tmp_path / "run").manifest.dataset.source is None
 
 
 @pytest.mark.parametrize("is_same", [True, False])
@@ -260,7 +266,7 @@ def test_where_the_data_came_from_may_be_removed_from_a_manifest(tmp_path):
 def test_a_rival_at_any_moment_of_the_start_finds_or_is_the_run(
     tmp_path, monkeypatch, moment, is_same
 ):
-    rival = MANIFEST if is_same else {**MANIFEST, "seed": 5}
+    rival = MANIFEST if is_same else replace(MANIFEST, seed=5)
     rivals_points = POINTS if is_same else POINTS.assign(label=[1, 0, 1, 0])
     calls = iter(range(1_000))
 
@@ -282,7 +288,7 @@ def test_a_rival_at_any_moment_of_the_start_finds_or_is_the_run(
         FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     assert next(calls) > moment
     run = open_run(tmp_path / "run")  # whoever's it is, it is whole
-    winner = POINTS if run.manifest["seed"] == MANIFEST["seed"] else rivals_points
+    winner = POINTS if run.manifest.seed == MANIFEST.seed else rivals_points
     assert run.points["label"].tolist() == winner["label"].tolist()
 
 
@@ -293,3 +299,37 @@ def test_a_table_of_points_that_is_gone_is_written_again(tmp_path):
         _ = store.points
     FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     assert open_run(tmp_path / "run").ids.tolist() == ["a", "c", "d"]
+
+
+def test_a_manifest_of_another_schema_version_says_who_wrote_it(tmp_path):
+    FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
+    newer = {**STORED, "schema_version": 2, "versions": {"apiece": "9.1"}, "digest": "another way"}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(newer))
+    words = r"schema version 2, written by apiece 9\.1: expected schema version 1.*new folder"
+    with pytest.raises(StoreError, match=words):
+        open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"samples": 0}, "samples is 0"),
+        ({"seed": True}, "seed is True"),
+        ({"metric": 3}, "metric is 3"),
+        ({"dataset": []}, "dataset is not an object"),
+        ({"dataset": {"fingerprint": "00"}}, "dataset.n_pool is missing"),
+        ({"engine": {"name": "refit", "is_exact": "yes"}}, "engine.is_exact is 'yes'"),
+        ({"layout": {**STORED["layout"], "rows": 3}}, "layout.rows is not known"),
+    ],
+)
+def test_what_is_wrong_in_a_manifest_is_named(change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Manifest.from_json({**STORED, **change})
+
+
+def test_what_a_manifest_does_not_know_by_name_is_kept():
+    probed = {**STORED, "weather": {"wind": 0.5}}
+    manifest = Manifest.from_json(probed)
+    assert manifest.more == {"weather": {"wind": 0.5}}
+    assert manifest.model.more == {"class": "L", "params": {"C": 1.0}}
+    assert manifest.to_json() == probed
