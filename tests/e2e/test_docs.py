@@ -108,7 +108,7 @@ def test_decisions_are_short_records_of_one_form_in_the_index():
         assert f"| [{number:04d}]({record.name}) | {title.partition('. ')[2]} |" in index
 
 
-def test_the_architecture_names_every_package():
+def test_the_architecture_names_every_package_and_files_that_exist():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     rows = text.partition("## Packages")[2].partition("**Imports")[0]
     cells = [line.split("|")[1] for line in rows.splitlines() if line.startswith("| `")]
@@ -116,4 +116,8 @@ def test_the_architecture_names_every_package():
     source = DOCS.parent / "src" / "apiece"
     modules = {file.parent.name for file in source.glob("*/__init__.py")}
     modules |= {file.stem for file in source.glob("*.py") if not file.stem.startswith("__")}
-    assert modules <= named
+    assert named == modules
+    files = re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", text)
+    assert len(files) > 10
+    for file in files:
+        assert (source / file).exists() or (DOCS.parent / file).exists(), file
