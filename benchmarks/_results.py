@@ -61,7 +61,7 @@ class Results:
             "name": name,
             "command": command(sys.argv),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            **revision(),
+            **_REVISION,
             "versions": versions(),
             "machine": machine(),
             "settings": {key: plain(value) for key, value in given.items() if not callable(value)},
@@ -160,3 +160,6 @@ def machine() -> dict[str, Any]:
     except (OSError, StopIteration):
         pass
     return {"system": platform.system(), "processor": processor, "cpu_count": os.cpu_count()}
+
+
+_REVISION = revision()  # of the code that runs, whatever is committed meanwhile
