@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         testing,
         uses,
     )
+    from apiece._sklearn import DataValuer
     from apiece.collection import collect
     from apiece.data import Dataset
     from apiece.errors import (
@@ -66,6 +67,7 @@ _HOMES = {
     "open": "store:open_run",
     "open_run": "store",
     "Run": "store",
+    "DataValuer": "_sklearn",
     "Dataset": "data",
     "Loss": "losses",
     "Contributions": "records",
@@ -105,6 +107,7 @@ __all__ = [
     "CardinalityError",
     "Contributions",
     "DataError",
+    "DataValuer",
     "Dataset",
     "EngineError",
     "FitError",

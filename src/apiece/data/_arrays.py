@@ -209,11 +209,12 @@ def as_weights(weight: Any, n_rows: int) -> FloatArray:
         weights = np.array(weight, dtype=np.float64)
     except (TypeError, ValueError):
         weights = np.full(1, np.nan)
-    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+    is_good = weights.shape == (n_rows,) and (np.isfinite(weights) & (weights >= 0)).all()
+    if not is_good or not weights.any():
         raise DataError(
             f"sample_weight has shape {np.shape(weight)} for {n_rows:,} rows, or holds weights "
-            "that are negative, missing or no numbers: expected a weight of at least 0 for each "
-            "row. Fix them, or leave sample_weight out."
+            "that are negative, missing, no numbers or all zero: expected a weight of at least 0 "
+            "for each row. Fix them, or leave sample_weight out."
         )
     return weights
 
