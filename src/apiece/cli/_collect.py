@@ -31,7 +31,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 
 @click.command(epilog=_EXAMPLE)
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--to", required=True, type=click.Path(path_type=Path), help="Folder of the run.")
+@click.option("--to", type=click.Path(path_type=Path), help="Folder; runs/NAME of DATA if omitted.")
 @click.option(
     "--model",
     default="auto",
@@ -55,7 +55,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @common
 def collect(
     data: Path,
-    to: Path,
+    to: Path | None,
     sizes: tuple[int, ...] | None,
     points: str | None,
     candidates: Path | None,
@@ -73,6 +73,8 @@ def collect(
     from apiece.store import open_run, place_of
 
     dataset = read(data, options)
+    to = Path("runs") / data.name.partition(".")[0] if to is None else to
+    note(f"{data.name}: {dataset.summary(is_guess=options['kind'] is None)}", quiet=quiet)
     try:
         run = apiece.collect(
             dataset,

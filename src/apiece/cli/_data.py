@@ -24,6 +24,9 @@ _OPTIONS = (
     click.option("--text", multiple=True, help="Column of free text; may be repeated."),
     click.option("--ids", help="Column that names the points."),
     click.option("--groups", help="Column that names groups, which are then valued as a whole."),
+    click.option(
+        "--sample-weight", help="Column of weights in training; models are then refitted."
+    ),
     click.option("--drop", multiple=True, help="Column to leave out; may be repeated."),
     click.option("--categorical", multiple=True, help="Numeric column to treat as categories."),
     click.option("--impute", is_flag=True, help="Fill missing values from the pool."),
@@ -33,15 +36,15 @@ _OPTIONS = (
     click.option(
         "--kind",
         type=click.Choice(["classification", "regression"]),
-        help="If the target misleads.",
+        help="Kind of target; decided from its values by default.",
     ),
 )
 
 
 # Their names, as a command receives them.
 READING = (
-    *("target", "candidates", "validation", "text", "ids", "groups", "drop", "categorical"),
-    *("impute", "raw", "kind"),
+    *("target", "candidates", "validation", "text", "ids", "groups", "sample_weight", "drop"),
+    *("categorical", "impute", "raw", "kind"),
 )
 
 
@@ -72,6 +75,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Dataset:
             "target": options["target"],
             "text": list(options["text"]) or None,
             "ids": options["ids"],
+            "sample_weight": options["sample_weight"],
             "drop": options["drop"],
             "categorical": options["categorical"],
         }

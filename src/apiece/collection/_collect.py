@@ -28,9 +28,9 @@ from apiece.collection._request import (
 )
 from apiece.collection._start import start_run
 from apiece.collection.pools import Pool, pool_of
-from apiece.data import Dataset, groups_of
+from apiece.data import Dataset, groups_of, small_data
 from apiece.engines import Engine, choose_engine, choose_group_engine
-from apiece.errors import ApieceWarning, StoreError
+from apiece.errors import ApieceWarning, DataError, StoreError
 from apiece.losses import Loss
 from apiece.store import EngineRecord, Run, Store
 
@@ -138,6 +138,11 @@ def collect(
     StoreError
         If ``to`` holds another run, or cannot be written.
     """
+    if not isinstance(dataset, Dataset):
+        raise DataError(
+            f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
+            "example with Dataset.from_pandas(frame, target='label') or Dataset.from_arrays(X, y)."
+        )
     if candidates is not None:
         dataset = dataset.with_candidates(candidates)
     valued = positions(points, dataset)
@@ -155,6 +160,8 @@ def collect(
     known = store.manifest if store.has_run() else None
     if known is not None and known.samples > wanted.samples:
         wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
+    if known is None and (reason_to_doubt := small_data(dataset)) is not None:
+        warnings.warn(f"{reason_to_doubt}.", ApieceWarning, stacklevel=2)
     seed = seed_from(known.seed if known and random_state is None else random_state)
     drawn: dict[str, Any] = {
         "n_pool": dataset.n_pool,

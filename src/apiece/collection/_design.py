@@ -9,7 +9,7 @@ r"""Designs: which training-set sizes are sampled, how often, and how widely one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ class Design:
     @classmethod
     def of(
         cls,
-        sizes: Sequence[int],
+        sizes: Sequence[int] | int,
         *,
         name: str = "uniform",
         samples: int = 100,
@@ -72,7 +72,8 @@ class Design:
         'grid'
         """
         one_of("design", name, DESIGNS)
-        given = [_whole_number("a size", size) for size in sizes]
+        listed = list(sizes) if isinstance(sizes, Iterable) else [sizes]
+        given = [_whole_number("a size", size) for size in listed]
         if len(given) == 1 and name == "grid":
             given = given * 2
         if len(given) < 2:

@@ -9,6 +9,7 @@ from apiece.data._demo import load_demo, read_again
 from apiece.data._groups import Groups, groups_of
 from apiece.data._options import FilePath
 from apiece.data._rows import take_rows
+from apiece.data._summary import small_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,7 @@ __all__ = [
     "load_demo",
     "read_again",
     "read_table",
+    "small_data",
     "take_rows",
 ]
 

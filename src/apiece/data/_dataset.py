@@ -17,6 +17,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._fingerprint import digest
 from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Table, TableOptions
 from apiece.data._rows import Rows, as_dense, join_rows, parts_of, take_rows, why_not_dense
+from apiece.data._summary import count, describe_target
 from apiece.errors import DataError
 
 if TYPE_CHECKING:
@@ -146,9 +147,6 @@ class Dataset:
                 object.__setattr__(self, name, view)
 
     def __repr__(self) -> str:
-        def count(n: int, noun: str, plural: str = "s") -> str:
-            return f"{n:,} {noun}{'' if n == 1 else plural}"
-
         points = f"{count(self.n_pool, 'point')} x {count(self.n_features, 'feature')}"
         extra = f" + {count(self.n_candidates, 'candidate')}" if self.n_candidates else ""
         goal = count(self.n_classes, "class", "es") if self.is_classification else self.kind
@@ -310,6 +308,30 @@ class Dataset:
             "preprocessing": self.preprocessing,
             "source": self.source,
         }
+
+    def summary(self, *, is_guess: bool = True) -> str:
+        """Return what the dataset holds and what is predicted, in two lines.
+
+        Parameters
+        ----------
+        is_guess
+            Whether to say how to change the kind of the target, where it was decided from numbers.
+
+        Examples
+        --------
+        >>> print(Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 3, [3, 5, 9, 5] * 3).summary())
+        9 points to value, 1 feature, 3 rows to score on
+        target target: 3 classes (3..9); kind='regression' (--kind regression) if it is a quantity
+        """
+        parts = [f"{count(self.n_pool, 'point')} to value", count(self.n_features, "feature")]
+        if self.n_candidates:
+            parts.append(count(self.n_candidates, "candidate"))
+        if self.groups is not None:
+            parts.append(count(len(set(self.groups.tolist()) - {""}), "group"))
+        if self.sample_weight is not None:
+            parts.append("sample weights")
+        parts.append(f"{count(self.n_validation, 'row')} to score on")
+        return f"{', '.join(parts)}\n{describe_target(self, is_guess=is_guess)}"
 
     @classmethod
     def from_arrays(

@@ -61,7 +61,7 @@ def _as_frame(source: Any, where: str) -> pd.DataFrame:
     from pyarrow.interchange import from_dataframe
 
     table: Any = None
-    if hasattr(source, "collect_schema"):
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
         source = source.collect()  # a lazy frame of polars
     if hasattr(source, "__arrow_c_stream__"):
         table = pa.table(source)

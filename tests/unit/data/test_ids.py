@@ -3,7 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
+import apiece
+from apiece.data import Dataset
 from apiece.data._ids import as_ids, continued_ids, find_ids
 
 
@@ -84,3 +87,18 @@ def test_unknown_ids_are_named_and_validation_rows_explained(complaint):
     assert "(5 in the validation set)" in said
     assert "'x'" in complaint(find_ids, "x", np.array([1, 2]), others=None)
     assert "1.5" in complaint(find_ids, 1.5, np.array([1, 2]), others=None)
+
+
+def test_integer_ids_stay_integers_through_runs_laws_tables_and_files(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    frame = frame.assign(y=np.arange(60) % 2).sample(frac=1, random_state=0).iloc[:50]
+    dataset = Dataset.from_pandas(frame, target="y", standardize=False)
+    run = apiece.collect(dataset, sizes=(8, 16), samples=6, random_state=0, to=tmp_path / "run")
+    laws = apiece.fit(run, method="likelihood", family="series24")
+    laws.save(tmp_path / "laws.parquet")
+    for held in (laws, apiece.Laws.load(tmp_path / "laws.parquet")):
+        for table in (held.table(), apiece.value(held)):
+            assert table.index.dtype == np.int64
+            found = frame.loc[table.index]
+            assert_array_equal(found[["a", "b"]], dataset.X[dataset.positions(table.index)])
+    assert apiece.open_run(tmp_path / "run").points["id"].dtype == np.int64

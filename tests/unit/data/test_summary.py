@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import apiece
+from apiece import ApieceWarning, DataError, Dataset, PlanError
+from apiece.data import small_data
+
+X = np.random.default_rng(0).normal(size=(600, 2))
+
+
+def target(y, **options):
+    return Dataset.from_arrays(X[: len(y)], pd.Series(y, name="quality"), **options)
+
+
+def test_the_summary_counts_what_was_read():
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=[0, 1] * 300, g=["u", "v", "w"] * 200, w=1)
+    dataset = Dataset.from_pandas(
+        frame, target="y", groups="g", sample_weight="w", candidates=frame.head(2)
+    )
+    first, second = dataset.summary().splitlines()
+    assert first == (
+        "480 points to value, 2 features, 2 candidates, 3 groups, sample weights, "
+        "120 rows to score on"
+    )
+    assert second == "target y: 2 classes (0, 1)"
+
+
+@pytest.mark.parametrize("ratings", [[3, 4, 5, 6, 7, 8, 9], [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]])
+def test_numbers_taken_as_classes_come_with_the_way_to_change_that(ratings):
+    dataset = target(np.resize(ratings, 140))
+    expected = "target quality: 7 classes (3..9)"
+    change = "; kind='regression' (--kind regression) if it is a quantity"
+    assert dataset.summary().endswith(expected + change)
+    assert dataset.summary(is_guess=False).endswith(expected)
+
+
+def test_words_and_fractions_leave_no_doubt_about_the_kind():
+    assert target(np.resize(["ham", "spam"], 60)).summary().endswith("2 classes (ham, spam)")
+    many = target(np.resize([f"c{i}" for i in range(8)], 80)).summary()
+    assert many.endswith("8 classes (c0, c1, c2, c3, c4, …)")
+    price = target(np.linspace(1, 2_000_000.5, 60), validation=5, random_state=1).summary()
+    assert "a quantity from 1 to 2e+06" in price
+    assert "kind=" not in price
+    counts = target(np.arange(600), kind="regression").summary()
+    assert "kind='classification' (--kind classification) if it is a class" in counts
+
+
+def test_small_data_is_named_in_plain_words():
+    assert small_data(target(np.resize([0, 1], 600))) is None
+    few = small_data(target(np.resize([0, 1], 100)))
+    assert "only 20 rows to score on" in few
+    rare = small_data(target(np.repeat([0, 1], [590, 10])))
+    assert "class 1 has 8 rows in the pool" in rare
+    assert "score on" not in rare
+    assert "(and 1 class)" in small_data(target(np.repeat([0, 1, 2], [580, 10, 10])))
+
+
+def test_collect_warns_of_small_data_once_and_not_on_resuming(tmp_path):
+    options = {"sizes": (5, 10), "samples": 2, "random_state": 0, "to": tmp_path / "run"}
+    dataset = target(np.resize([0, 1], 60))
+    with pytest.warns(ApieceWarning, match="small data: only 12 rows") as caught:
+        apiece.collect(dataset, **options)
+    assert len(caught) == 1
+    apiece.collect(dataset, **options)
+
+
+def test_collect_says_what_it_expects_of_data_and_sizes():
+    with pytest.raises(DataError, match="dataset is a DataFrame: expected an apiece"):
+        apiece.collect(pd.DataFrame({"a": [1]}))
+    with pytest.raises(PlanError, match=r"sizes=\(100,\) is not a range"):
+        apiece.collect(target(np.resize([0, 1], 60)), sizes=100)
