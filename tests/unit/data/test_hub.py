@@ -76,3 +76,14 @@ def test_a_misspelt_target_offers_the_nearest(complaint, coded):
 def test_plain_frames_serve_as_splits(coded):
     assert isinstance(coded, pd.DataFrame)
     assert Dataset.from_hf({"train": coded, "test": coded}, target="label").n_validation == 60
+
+
+def test_columns_of_embeddings_become_features(coded):
+    vectors = [[float(i), i / 2] for i in range(60)]
+    splits = {
+        "train": Split(coded.assign(vector=vectors)),
+        "test": Split(coded.assign(vector=vectors)),
+    }
+    dataset = Dataset.from_hf(splits, target="label")
+    assert dataset.feature_names[-2:] == ("vector[0]", "vector[1]")
+    assert dataset.X[:, -2:].tolist() == dataset.X_val[:, -2:].tolist() == vectors
