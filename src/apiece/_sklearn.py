@@ -32,7 +32,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
     method
         How laws are fitted, as in `apiece.fit`; None for the default.
     semivalue
-        What a value is, as ``kind`` in `apiece.value`.
+        What a value is: a name or a `Semivalue`, as ``kind`` in `apiece.value`.
     level
         Coverage of the intervals in ``table_``.
     validation
@@ -74,7 +74,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
         sizes: Sequence[int] | None = None,
         samples: int = 100,
         method: Any = None,
-        semivalue: str = "shapley",
+        semivalue: Any = "shapley",
         level: float = 0.9,
         validation: float | None = None,
         engine: Any = "auto",
