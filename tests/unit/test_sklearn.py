@@ -46,12 +46,12 @@ def test_a_validation_set_of_the_user_leaves_every_row_valued():
 def test_it_is_the_last_step_of_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), DataValuer(LogisticRegression(), **QUICK))
     assert pipeline.fit(X, Y)[-1].values_.shape == (80,)
-    assert pipeline[-1].run_.manifest["model"]["name"] == "LogisticRegression"
+    assert pipeline[-1].run_.manifest.model.name == "LogisticRegression"
 
 
 def test_the_model_decides_between_classes_and_quantities():
     assert DataValuer(Ridge(), **QUICK).fit(X, Y).dataset_.kind == "regression"
-    assert DataValuer(**QUICK).fit(X, X[:, 0]).run_.manifest["model"]["name"] == "ridge"
+    assert DataValuer(**QUICK).fit(X, X[:, 0]).run_.manifest.model.name == "ridge"
 
 
 def frame():
@@ -75,5 +75,5 @@ def test_a_frame_with_words_is_encoded_for_named_models_and_kept_for_pipelines()
 def test_weights_reach_the_model():
     weight = np.where(Y == 1, 5.0, 1.0)
     plain, heavy = (DataValuer(**QUICK).fit(X, Y, sample_weight=given) for given in (None, weight))
-    assert heavy.run_.manifest["engine"]["name"] == "refit"
+    assert heavy.run_.manifest.engine.name == "refit"
     assert not np.allclose(plain.values_, heavy.values_, equal_nan=True)
