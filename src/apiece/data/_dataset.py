@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import numpy as np
 
-from apiece._base.check import check_text
+from apiece._base.check import check_text, some
+from apiece._base.html import facts_html
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._fingerprint import digest
@@ -152,6 +153,20 @@ class Dataset:
         goal = count(self.n_classes, "class", "es") if self.is_classification else self.kind
         validation = count(self.n_validation, "validation row")
         return f"Dataset({points}{extra}, {goal}, {validation}, target {self.target_name!r})"
+
+    def _repr_html_(self) -> str:
+        facts: list[tuple[str, object]] = [
+            ("target", self.target_name),
+            ("kind", self.kind),
+            ("points", f"{self.n_pool:,}"),
+            ("candidates", f"{self.n_candidates:,}"),
+            ("validation rows", f"{self.n_validation:,}"),
+            ("features", f"{self.n_features:,}"),
+            ("fingerprint", self.fingerprint[:12]),
+        ]
+        if self.classes is not None:
+            facts.insert(2, ("classes", some(self.classes.tolist())))
+        return facts_html("Dataset", facts)
 
     @cached_property
     def points_X(self) -> FloatArray:

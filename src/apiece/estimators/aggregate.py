@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.html import table_html
 from apiece._base.typing import FloatArray
 from apiece.errors import FitError, PlanError
 from apiece.laws.provenance import provenance
@@ -84,6 +85,9 @@ class Aggregate:
 
     def __repr__(self) -> str:
         return f"<Aggregate: {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        return table_html(f"Aggregate: {self.headline()}", self.table())
 
     def mean(self, k: npt.ArrayLike) -> FloatArray:
         r"""Return the most likely $\epsilon + b\,k^{-\lambda}$, in the shape of ``k``."""

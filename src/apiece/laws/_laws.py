@@ -10,6 +10,7 @@ $$\mathrm{se}[g]^2 \approx \nabla g^\top\,C\,\nabla g .$$
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import unknown_name
+from apiece._base.html import table_html
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.errors import DataError, FitError, PlanError
@@ -158,6 +160,22 @@ class Laws:
     def __repr__(self) -> str:
         return f"<Laws: {self.headline()}>"
 
+    def _repr_html_(self) -> str:
+        return table_html(f"Laws: {self.headline()}", self.table())
+
+    def __getitem__(self, point: object) -> Laws:
+        """Return the law of the point with that id.
+
+        >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5], ids=["a", "b"])
+        >>> laws["b"].mean(4)
+        array([-0.1])
+        """
+        return self.select([self.position(point)])
+
+    def __iter__(self) -> Iterator[Laws]:
+        """Iterate over the laws of the points, in their order."""
+        return (self.select([row]) for row in range(self.n_points))
+
     @property
     def n_points(self) -> int:
         """How many points there are, with a law or without."""
@@ -200,7 +218,7 @@ class Laws:
         return (*self.family.parameters, *known)
 
     def position(self, point: object) -> int:
-        """Return the row of the point with that id; an unknown id is told its nearest."""
+        """Return the row of the point with that id; for an unknown id the nearest is suggested."""
         names = self.ids.astype(str)
         rows = np.flatnonzero(names == str(point))
         if not len(rows):

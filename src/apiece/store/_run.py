@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apiece._base.check import as_bytes
+from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray
 from apiece.records import Contributions, Moments, Table, caveat
 from apiece.store._manifest import Manifest, read_manifest
@@ -86,6 +87,21 @@ class Run:
             f"{progress.n_contributions:,} of {progress.n_planned:,} contributions"
             + (f"; {weakness}>" if weakness else ">")
         )
+
+    def _repr_html_(self) -> str:
+        manifest, progress = self.manifest, self.progress()
+        done = f"{progress.n_contributions:,} of {progress.n_planned:,}"
+        facts: list[tuple[str, object]] = [
+            ("place", self.store if isinstance(self.store, FolderStore) else "memory"),
+            ("points", f"{manifest.points.n_valued:,}"),
+            ("model", manifest.model.name),
+            ("metric", manifest.metric),
+            ("engine", manifest.engine.name),
+            ("contributions", done),
+            ("seed", manifest.seed),
+        ]
+        weakness = caveat({"engine": manifest.engine.to_json()})
+        return facts_html("Run", [*facts, *([("caveat", weakness)] if weakness else [])])
 
     @property
     def path(self) -> Path | None:
