@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import tempfile
 import time
 
 from sklearn.tree import DecisionTreeClassifier
@@ -46,6 +47,8 @@ def start(folder, n_jobs=1, **settings):
 
 def _collect(folder, n_jobs, settings, ready):
     os.setsid()
+    if scratch := settings.pop("scratch", None):
+        os.environ["TMPDIR"] = tempfile.tempdir = scratch
     import apiece
     from apiece.engines import LinearEngine, RefitEngine
 

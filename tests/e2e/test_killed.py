@@ -110,3 +110,19 @@ def test_ctrl_c_says_what_is_stored_and_how_to_continue(tmp_path):
     assert "Traceback" not in said
     assert "contributions are stored in run. Continue with:" in said
     assert "collect data.csv --target label" in said
+
+
+@pytest.mark.slow
+def test_sigterm_to_the_process_group_leaves_no_data_behind(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = start(tmp_path / "run", 2, samples=600, scratch=str(scratch))
+    deadline = time.monotonic() + 60
+    while len(list((tmp_path / "run").glob("shards/*.parquet"))) < 12:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert list(scratch.glob("apiece-*"))
+    os.killpg(process.pid, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode == 128 + signal.SIGTERM
+    assert not list(scratch.glob("apiece-*"))

@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import Any, Final, Self, TypeVar
 
 log: Final = logging.getLogger("apiece")
+log.addHandler(logging.NullHandler())  # what is logged is shown by those who ask for it
 
 HEARTBEAT: Final = 2.0  # seconds after which an event is sent though no step has been done
 _T = TypeVar("_T")

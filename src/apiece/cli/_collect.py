@@ -70,10 +70,11 @@ def collect(
     data falls when the point joins a random training set; positive means that it helps.
     """
     import apiece
-    from apiece.store import open_run, place_of
+    from apiece.store import open_run, place_of, redacted
 
     dataset = read(data, options)
     to = Path("runs") / data.name.partition(".")[0] if to is None else to
+    where = redacted(str(to))
     note(f"{data.name}: {dataset.summary(is_guess=options['kind'] is None)}", quiet=quiet)
     try:
         run = apiece.collect(
@@ -91,8 +92,8 @@ def collect(
         n_stored = stored.n_contributions if stored else 0
         n_planned = stored.n_planned if stored else 0
         note(
-            f"interrupted: {n_stored:,} of {n_planned:,} contributions are stored in {to}. "
-            f"Continue with:\n  {shlex.join(['apiece', *sys.argv[1:]])}",
+            f"interrupted: {n_stored:,} of {n_planned:,} contributions are stored in {where}. "
+            f"Continue with:\n  {redacted(shlex.join(['apiece', *sys.argv[1:]]))}",
             quiet=quiet,
         )
         sys.stderr.flush()
@@ -101,7 +102,7 @@ def collect(
     if as_json:
         emit(
             {
-                "run": str(to),
+                "run": where,
                 "is_complete": progress.is_complete,
                 "n_points": run.manifest.points.n_valued,
                 "n_contributions": progress.n_contributions,
@@ -112,10 +113,10 @@ def collect(
         )
         return
     click.echo(
-        f"{to}: {progress.n_contributions:,} contributions of "
+        f"{where}: {progress.n_contributions:,} contributions of "
         f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
     )
-    note(f"next: apiece fit {to}", quiet=quiet)
+    note(f"next: apiece fit {where}", quiet=quiet)
 
 
 _COLLECT_OPTIONS = (

@@ -27,6 +27,7 @@ from apiece.collection._request import (
     store_of,
 )
 from apiece.collection._start import start_run
+from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool, pool_of
 from apiece.data import Dataset, groups_of, small_data
 from apiece.engines import Engine, choose_engine, choose_group_engine
@@ -156,6 +157,7 @@ def collect(
         n_sizes=n_sizes,
         share=share,
     )
+    check_request(dataset, n_valued=len(valued), samples=wanted.samples)
     store, pool = store_of(to), pool_of(backend, n_jobs)
     known = store.manifest if store.has_run() else None
     if known is not None and known.samples > wanted.samples:

@@ -61,6 +61,9 @@ def run_plan(
     # In a random order: collectors that took the same one would do the same units twice.
     secrets.SystemRandom().shuffle(todo)
 
+    if not todo:
+        return  # nothing is written, so that a complete run may be read-only
+
     failed: dict[int, dict[int, str]] = {}
     with (
         Job.on(store, engine, plan, layout, n_units=len(todo)) as job,

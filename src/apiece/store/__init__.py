@@ -3,7 +3,7 @@
 from apiece.store._laws import laws_of
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import EngineRecord, Manifest, refuse_mismatch
-from apiece.store._places import place_of
+from apiece.store._places import place_of, redacted
 from apiece.store._run import Progress, Run, open_run
 from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
 from apiece.store._store import FolderStore, MemoryStore, Store
@@ -27,5 +27,6 @@ __all__ = [
     "make_shard",
     "open_run",
     "place_of",
+    "redacted",
     "refuse_mismatch",
 ]

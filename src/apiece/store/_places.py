@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -21,7 +22,9 @@ from apiece._base.files import make_folder, write_whole
 from apiece._base.optional import optional
 from apiece.errors import StoreError
 
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")  # two letters: C:/ is a folder of Windows
+# A scheme has two letters or more: C:/ is a folder of Windows. Paths keep one slash of two.
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]*)*):(?:(/+)(.*))?")
+_SECRET = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2}[^/@:\s]*):[^/@\s]*(?=@)")
 _STALE_SECONDS = 3600.0
 _LOCK_SECONDS = 30.0  # a lock is held for one read and one write
 
@@ -111,20 +114,21 @@ class Bucket:
     uri: str
 
     def __str__(self) -> str:
-        return self.uri
+        return redacted(self.uri)
+
+    __repr__ = __str__
 
     @cached_property
     def _files(self) -> Any:
         """The file system, made anew in each process."""
         fsspec = optional("fsspec", extra="remote", purpose="Object stores")
-        scheme = self.uri.partition("://")[0]
         try:
-            return fsspec.filesystem(scheme, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
+            return fsspec.core.url_to_fs(self.uri, use_listings_cache=False)[0]
+        except (ImportError, ValueError, TypeError, OSError) as error:
             raise StoreError(
-                f"{self.uri} cannot be opened ({error}): expected an address that fsspec knows, "
-                "such as s3://bucket/run, and the library for it. Install that library, or point "
-                "`to` (--to) at a folder."
+                f"{self} cannot be opened ({redacted(str(error))}): expected an address that "
+                "fsspec knows, such as s3://bucket/run, and the library for it. Install that "
+                "library, or point `to` (--to) at a folder."
             ) from error
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,7 +179,17 @@ class Bucket:
             self._files.rm_file(self._at(name))
 
     def sweep(self) -> None:
-        """Do nothing: nothing is ever half-written."""
+        """Remove marks and locks of killed collectors; nothing is ever half-written."""
+        oldest = time.time() - _STALE_SECONDS
+        with suppress(Exception):  # a store that cannot be listed says so when it is used
+            for entry in self._files.ls(self._at(""), detail=True):
+                name = str(entry["name"]).rpartition("/")[2]
+                written = entry.get("LastModified") or entry.get("created") or entry.get("mtime")
+                if isinstance(written, datetime):
+                    written = written.timestamp()
+                is_old = isinstance(written, int | float) and written < oldest
+                if is_old and name.startswith(".") and name.endswith(".tmp"):
+                    self.remove(name)
 
     def _at(self, name: str) -> str:
         return f"{self.uri}/{name}".rstrip("/")
@@ -220,9 +234,9 @@ class _explained:
         if not isinstance(error, Exception) or isinstance(error, StoreError) or is_absent:
             return
         raise StoreError(
-            f"cannot {self.what} ({type(error).__name__}: {error}). What was stored before is "
-            "untouched. Check the address and the credentials, then repeat the command: it "
-            "continues where it stopped."
+            f"cannot {redacted(self.what)} ({type(error).__name__}: {redacted(str(error))}). What "
+            "was stored before is untouched. Check the address and the credentials, then repeat "
+            "the command: it continues where it stopped."
         ) from error
 
 
@@ -232,6 +246,25 @@ def place_of(where: str | Path) -> Disk | Bucket:
     >>> str(place_of("s3://bucket/run")), str(place_of(Path("s3:/bucket/run/")))
     ('s3://bucket/run', 's3://bucket/run')
     """
-    if found := _URI.fullmatch(str(where)):
-        return Bucket(f"{found[1].lower()}://{found[2].rstrip('/')}")
-    return Disk(Path(where).absolute())  # workers may stand in another folder
+    found = _URI.fullmatch(str(where))
+    if found is None:
+        return Disk(Path(where).absolute())  # workers may stand in another folder
+    scheme, slashes, rest = found[1].lower(), found[2], (found[3] or "").rstrip("/")
+    if scheme in ("file", "local") and slashes:
+        return Disk(Path("/" + rest))
+    if "::" in scheme or not rest:
+        problem = "chains several file systems" if "::" in scheme else "names no place"
+        raise StoreError(
+            f"{redacted(str(where))} {problem}: expected a folder, or a plain address such as "
+            "s3://bucket/run. Point `to` (--to) at one; a folder of such a name is ./name."
+        )
+    return Bucket(f"{scheme}://{rest}")
+
+
+def redacted(text: str) -> str:
+    """Return a text in which the passwords of addresses are hidden.
+
+    >>> redacted("sftp://me:secret@host/run")
+    'sftp://me:***@host/run'
+    """
+    return _SECRET.sub(r"\1:***", text)

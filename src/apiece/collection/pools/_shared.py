@@ -7,19 +7,22 @@ from it what a unit of work touches. Only the rest, some kilobytes, travels with
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import NamedTuple
 
 from apiece.collection._work import Job
 
 _LARGE = 1 << 16  # bytes from which on an array goes to the file
 _ALIGNED = 64
+_STALE_SECONDS = 3600.0
 
 
 class Shared(NamedTuple):
@@ -50,7 +53,9 @@ def shared(job: Job) -> Iterator[Shared]:
         return raw.nbytes < _LARGE
 
     rest = dumps(job, protocol=5, buffer_callback=keep_apart)
-    with TemporaryDirectory(prefix="apiece-", ignore_cleanup_errors=True) as folder:
+    remove_abandoned()
+    prefix = f"apiece-{os.getpid()}-"
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "arrays"
         places = []
         with open(file, "wb") as out:
@@ -72,6 +77,18 @@ def opened(payload: Shared) -> Job:
     )
     _folders.append(Path(payload.file).parent)
     return job
+
+
+def remove_abandoned() -> None:
+    """Remove files of collectors that were killed together with their workers, an hour ago."""
+    oldest = time.time() - _STALE_SECONDS
+    for folder in Path(gettempdir()).glob("apiece-*-*"):
+        process = folder.name.split("-")[1]
+        with suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and folder.stat().st_mtime < oldest:
+                is_alive = process.isdigit() and Path(f"/proc/{process}").exists()
+                if Path("/proc/self").exists() and not is_alive:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 _folders: list[Path] = []

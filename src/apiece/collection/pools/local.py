@@ -9,7 +9,7 @@ import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -58,7 +58,7 @@ def _here(job: Job, units: Iterator[int]) -> Generator[Done]:
 
 
 def _processes(n: int, job: Job, units: Iterator[int]) -> Generator[Done]:
-    with shared(job) as payload:
+    with _unwound_by_sigterm(), shared(job) as payload:
         executor, under_way, is_over = _workers(n), set[Future[Done]](), False
         try:
             while True:
@@ -78,6 +78,24 @@ def _processes(n: int, job: Job, units: Iterator[int]) -> Generator[Done]:
         finally:
             if not is_over:  # interrupted, or broken
                 dismiss_workers()
+
+
+@contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this process as an exception does, so that temporary files are removed."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 _executors: dict[int, Any] = {}  # the one that is in use, by its number of workers

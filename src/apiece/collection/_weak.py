@@ -1,0 +1,92 @@
+"""Requests that ask for too much, or whose answer will be weaker than it looks."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+import numpy as np
+
+from apiece._base.typing import BoolArray
+from apiece.data import Dataset
+from apiece.errors import ApieceWarning, PlanError
+
+_MOST_SAMPLES: Final = 1_000_000
+_FEW_SCORING_ROWS: Final = 10
+_FEW_OF_A_CLASS: Final = 10
+_MANY_CONTRIBUTIONS: Final = 2 * 10**9  # some 20 GB of shards
+_SAME: Final = 0.9  # share of the validation rows
+
+
+def check_request(dataset: Dataset, *, n_valued: int, samples: int) -> None:
+    """Warn of a dataset too small to learn from, of rows that score themselves, of a huge run.
+
+    Raises
+    ------
+    PlanError
+        If planning alone would take hours.
+    """
+    if samples > _MOST_SAMPLES:
+        raise PlanError(
+            f"samples={samples:,} is more than can be planned: expected at most "
+            f"{_MOST_SAMPLES:,} contributions per point. A hundred are enough for most uses; "
+            "pass for example samples=100 (--samples 100)."
+        )
+    for message in _weaknesses(dataset, n_valued=n_valued, samples=samples):
+        warnings.warn(message, ApieceWarning, stacklevel=3)
+
+
+def _weaknesses(dataset: Dataset, *, n_valued: int, samples: int) -> list[str]:
+    found = []
+    if dataset.n_validation < _FEW_SCORING_ROWS:
+        found.append(
+            f"the loss is measured on {dataset.n_validation} validation rows: values describe "
+            "these rows more than the task. Set aside a hundred or more."
+        )
+    if dataset.is_classification and dataset.classes is not None:
+        counts = np.bincount(dataset.y, minlength=dataset.n_classes)
+        rarest = int(counts.argmin())
+        if counts[rarest] < _FEW_OF_A_CLASS:
+            found.append(
+                f"class {dataset.classes[rarest]!s} has {counts[rarest]} points in the pool: "
+                "training sets hold one or two of them, and values of its points are uncertain. "
+                "Add points of that class, or merge classes."
+            )
+    share = _in_pool(dataset)
+    if share >= _SAME:
+        found.append(
+            f"{share:.0%} of the validation rows are also in the pool: a point then scores "
+            "itself, and its value is too high. Validate on rows that are not in the pool."
+        )
+    if samples * n_valued > _MANY_CONTRIBUTIONS:
+        found.append(
+            f"{samples:,} samples of {n_valued:,} points are at least {samples * n_valued:,} "
+            "contributions, which takes a long time and much space. A hundred samples per point "
+            "are enough for most uses."
+        )
+    return found
+
+
+def _in_pool(dataset: Dataset) -> float:
+    """Return the share of validation rows that are in the pool with the same target."""
+    pool, scoring = _hashes(dataset.rows), _hashes(dataset.rows_val)
+    if pool is None or scoring is None:
+        return 0.0
+    pool = pool[: dataset.n_pool]
+    rows, targets = np.concatenate([pool, scoring]), np.concatenate([dataset.y, dataset.y_val])
+    pairs = np.empty(len(rows), dtype=[("row", rows.dtype), ("target", targets.dtype)])
+    pairs["row"], pairs["target"] = rows, targets
+    _, number = np.unique(pairs, return_inverse=True)
+    is_known: BoolArray = np.isin(number[len(pool) :], number[: len(pool)])
+    return float(is_known.mean())
+
+
+def _hashes(rows: Any) -> Any:
+    """Return a number for each row, equal where rows are; None for sparse matrices."""
+    import pandas as pd
+
+    if isinstance(rows, np.ndarray):
+        rows = pd.DataFrame(rows, copy=False)
+    if not isinstance(rows, pd.DataFrame):
+        return None
+    return pd.util.hash_pandas_object(rows, index=False).to_numpy()

@@ -1,0 +1,74 @@
+"""A run goes where its address says, or the address is refused."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from apiece.errors import StoreError
+from apiece.store import FolderStore, place_of, redacted
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["simplecache::s3://bkt/run", "filecache::file:///tmp/x", Path("simplecache::s3://b/r")],
+)
+def test_chained_file_systems_are_refused(where):
+    with pytest.raises(StoreError, match="chains several file systems"):
+        place_of(where)
+
+
+@pytest.mark.parametrize("where", ["s3://", "s3:", "gs:///", Path("s3://")])
+def test_an_address_without_a_place_is_refused(where):
+    with pytest.raises(StoreError, match="names no place"):
+        place_of(where)
+
+
+@pytest.mark.parametrize("where", ["file:///tmp/x", "file:/tmp/x", Path("file:///tmp/x"), "/tmp/x"])
+def test_addresses_of_files_are_folders(where):
+    assert place_of(where).path == Path("/tmp/x")
+
+
+@pytest.mark.parametrize("where", ["runs/a", "a:b", "run: 2", "C:/run"])
+def test_names_with_a_colon_are_folders(where):
+    assert place_of(where).path == Path(where).absolute()
+
+
+def test_passwords_are_not_shown():
+    pytest.importorskip("fsspec")
+    place = place_of("sftp://me:secret@nowhere.invalid/run")
+    assert str(place) == repr(place) == "sftp://me:***@nowhere.invalid/run"
+    with pytest.raises(StoreError) as refused:
+        FolderStore("sftp://me:secret@nowhere.invalid/run").has_run()
+    assert "secret" not in str(refused.value)
+    assert redacted("ftp://a:b@c/d and s3://x/y") == "ftp://a:***@c/d and s3://x/y"
+
+
+def test_marks_of_killed_collectors_leave_a_bucket_after_an_hour():
+    pytest.importorskip("fsspec")
+    place = place_of("memory://swept/run")
+    for name in (".old.mark.tmp", ".new.mark.tmp", "manifest.json"):
+        place.write(name, b"")
+    files = place._files
+    for path in files.find("/swept"):
+        if not path.endswith(".new.mark.tmp"):
+            files.store[path].created = datetime.now(UTC) - timedelta(hours=2)
+    place.sweep()
+    assert sorted(place.names()) == [".new.mark.tmp", "manifest.json"]
+
+
+def test_files_of_killed_collectors_leave_the_temporary_folder(tmp_path, monkeypatch):
+    from apiece.collection.pools import _shared
+
+    monkeypatch.setattr(_shared, "gettempdir", lambda: str(tmp_path))
+    ours, theirs = tmp_path / f"apiece-{os.getpid()}-x", tmp_path / "apiece-999999999-x"
+    young = tmp_path / "apiece-999999998-x"
+    for folder in (ours, theirs, young):
+        folder.mkdir()
+    for folder in (ours, theirs):
+        os.utime(folder, (0, 0))
+    _shared.remove_abandoned()
+    assert {folder.name for folder in tmp_path.iterdir()} == {ours.name, young.name}
