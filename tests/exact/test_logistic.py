@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
-from apiece.engines import LogisticEngine, Model, RefitEngine, choose_engine
+from apiece.engines import (
+    LogisticEngine,
+    Model,
+    RefitEngine,
+    _logistic_fit,
+    _logistic_joining,
+    choose_engine,
+)
 from apiece.engines._logistic import converged
 from apiece.errors import ModelError
 from apiece.losses import LOSSES, resolve_loss
@@ -135,18 +144,31 @@ def test_imbalanced_classes():
     assert_allclose(fast.delta, slow.delta, atol=1e-5 * np.abs(slow.delta).mean())
 
 
-def test_points_that_cannot_be_solved_are_refitted_and_counted(monkeypatch):
-    from apiece.engines import _logistic
-
+def test_points_that_cannot_be_updated_are_fitted_from_scratch_and_counted(monkeypatch):
     dataset = data()
     model = Model("logistic", LogisticRegression())
     engine = LogisticEngine(dataset, model, LOSSES["log_loss"])
     task = Task(0, np.arange(50), np.arange(50, 60), 0)
     expected = engine.run(task).delta
-    monkeypatch.setattr(_logistic, "fit_base", lambda *_: None)
-    whole = engine.run(task)
-    assert whole.notes["refits"] == 10
-    assert_allclose(whole.delta, expected, atol=1e-6 * np.abs(expected).mean())
+    for name in ("_NEAR", "_FAR"):
+        monkeypatch.setattr(_logistic_joining, name, _logistic_joining._Range(0.0, 0, 0.0))
+    monkeypatch.setattr(_logistic_joining, "_NEWTON_STEPS", 1)
+    outcome = engine.run(task)
+    assert outcome.notes["refits"] == 10
+    assert_allclose(outcome.delta, expected, atol=1e-6 * np.abs(expected).mean())
+
+
+def test_what_cannot_be_fitted_is_marked_and_never_passed_as_exact(monkeypatch):
+    dataset = data()
+    engine = LogisticEngine(dataset, Model("x", LogisticRegression()), LOSSES["log_loss"])
+    task = Task(0, np.arange(50), np.arange(50, 60), 0)
+    monkeypatch.setattr(_logistic_fit, "_NEWTON_STEPS", 1)
+    outcome = engine.run(task)
+    assert np.isnan(outcome.delta).all()
+    assert np.isfinite(outcome.loss)
+    assert outcome.certificate == np.inf
+    groups = (np.arange(50, 55), np.arange(55, 60))
+    assert np.isnan(engine.join_groups(replace(task, points=np.arange(2), rows=groups)).delta).all()
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_points_that_do_not_settle_are_solved_from_scratch_and_counted(monkeypat
     assert_allclose(outcome.delta, expected.delta, atol=1e-6 * np.abs(expected.delta).mean())
 
 
-def test_a_machine_that_cannot_be_solved_is_refitted_and_counted(monkeypatch):
+def test_a_machine_that_cannot_be_solved_is_marked(monkeypatch):
     dataset, task = data(), Task(0, np.arange(50), np.arange(50, 56), 0)
     engine = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["log_loss"])
     expected = engine.run(task)
@@ -212,8 +212,8 @@ def test_a_machine_that_cannot_be_solved_is_refitted_and_counted(monkeypatch):
         lambda *problem: replace(solve(*problem), violation=1.0),
     )
     outcome = engine.run(task)
-    assert outcome.notes == {"refits": 6}
-    assert_allclose(outcome.delta, expected.delta, atol=1e-4 * np.abs(expected.delta).mean())
+    assert np.isnan(outcome.delta).all()
+    assert outcome.loss == pytest.approx(expected.loss, rel=1e-4)
 
 
 def test_features_that_are_all_constant_are_left_to_a_refit():
@@ -221,7 +221,7 @@ def test_features_that_are_all_constant_are_left_to_a_refit():
     engine = SVMEngine(dataset, Model("svm", SVC()), LOSSES["hinge"])
     task = Task(0, np.arange(20), np.arange(20, 24), 0)
     outcome = engine.run(task)
-    assert outcome.notes == {"refits": 4}
+    assert outcome.notes["refits"] == 4
     assert_array_equal(
         outcome.delta, RefitEngine(dataset, engine.model, engine.metric).run(task).delta
     )

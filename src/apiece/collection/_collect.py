@@ -225,3 +225,11 @@ def _warn_of_weak_fits(notes: dict[str, int]) -> None:
             ApieceWarning,
             stacklevel=3,
         )
+    if notes.get("uncertified"):
+        warnings.warn(
+            f"{notes['uncertified']:,} contributions could not be computed to the stated error and "
+            "are left out: fits did not reach the optimum of the model. Scale the features, or "
+            "penalise the model more (such as a smaller C).",
+            ApieceWarning,
+            stacklevel=3,
+        )

@@ -34,8 +34,14 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
             if len(failed) >= HOPELESS and not rows:
                 break
             continue
-        rows.append((task.index, task.cardinality, part.points, outcome.delta, outcome.loss))
-        certificates.append(outcome.certificate)
+        is_certified = ~np.isnan(outcome.delta)
+        points, delta = part.points[is_certified], outcome.delta[is_certified]
+        rows.append((task.index, task.cardinality, points, delta, outcome.loss))
+        if not is_certified.all():
+            n_left_out = int(np.count_nonzero(~is_certified))
+            notes["uncertified"] = notes.get("uncertified", 0) + n_left_out
+        if is_certified.any():
+            certificates.append(outcome.certificate)
         for name, count in outcome.notes.items():
             notes[name] = notes.get(name, 0) + count
     return make_shard(
@@ -96,7 +102,7 @@ def run_task(engine: Engine, task: Task) -> Outcome:
             f"{engine.model.name} failed on {where}: {type(error).__name__}: {error}. "
             f"{keeps}; mend the model, the metric or the sizes and collect again."
         ) from error
-    if not (np.isfinite(outcome.loss) and np.isfinite(outcome.delta).all()):
+    if not np.isfinite(outcome.loss) or np.isinf(outcome.delta).any():
         raise EngineError(
             f"{engine.metric.name} is not a finite number on {where}: expected one for each point. "
             f"{keeps}; scale the features, or pass another model or metric."

@@ -86,9 +86,11 @@ class Engine(ABC):
         for fit in fits:
             for name, count in fit.notes.items():
                 notes[name] = notes.get(name, 0) + count
-        loss = np.array([fit.loss for fit in fits])
-        certificate = float(np.fmax.reduce([fit.certificate for fit in fits]))
-        return Outcome(float(loss[0]), loss[0] - loss[1:], certificate, notes | {"fits": len(fits)})
+        notes["fits"] = len(fits)
+        error = np.array([fit.certificate for fit in fits])
+        loss = np.where(error == np.inf, np.nan, [fit.loss for fit in fits])
+        certificate = float(np.fmax.reduce(error[error < np.inf], initial=np.nan))
+        return Outcome(fits[0].loss, loss[0] - loss[1:], certificate, notes)
 
     def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
         """Leave a task, or some of its points, to refits of the model; notes count them."""
@@ -98,6 +100,14 @@ class Engine(ABC):
             task = replace(task, points=points)
         outcome = RefitEngine(self.dataset, self.model, self.metric).run(task)
         return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+
+    def uncertified(self, task: Task) -> Outcome:
+        """Return the outcome of a task whose training set cannot be fitted to the stated error.
+
+        No point has a contribution; the loss is that of scikit-learn's fit, wherever it stopped.
+        """
+        loss = self.refit(task, _NOBODY).loss
+        return Outcome(loss, np.full(len(task.points), np.nan), float("inf"))
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -26,17 +26,18 @@ refitted, and counted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
 
-from apiece._base.typing import BoolArray, FloatArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._models import Model
+from apiece.engines._refit import RefitEngine
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
@@ -171,6 +172,28 @@ class LinearEngine(Engine):
         if not np.isfinite(loss + delta.sum()):
             return super().join_groups(task)
         return Outcome(loss, delta, fit.error, {"refits": 0, "fits": 1})
+
+    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
+        """Leave points to scikit-learn; contributions that are not of the optimum are nan."""
+        if points is not None:
+            task = replace(task, points=points)
+        engine = RefitEngine(self.dataset, self.model, self.metric, self._missing)
+        outcome = engine.run(task)
+        return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+
+    def _missing(self, fitted: Any, positions: IntArray) -> FloatArray:
+        """Return what one step of iterative refinement would add to a model's predictions."""
+        X, y = self.dataset.features(positions), self.dataset.targets(positions)
+        estimator, d = self.model.estimator, X.shape[1]
+        centre = X.mean(axis=0) if estimator.fit_intercept else np.zeros(d)
+        root = math.sqrt(getattr(estimator, "alpha", 0.0))
+        rows = _augment(X, centre, d + bool(estimator.fit_intercept))
+        rows = np.concatenate([rows, root * np.eye(d, rows.shape[1])])
+        left = np.concatenate([y - fitted.predict(X), -root * fitted.coef_])
+        size = np.sqrt(_squares(rows.T))
+        size[size == 0.0] = 1.0
+        step = np.linalg.lstsq(rows / size, left, rcond=None)[0] / size
+        return np.asarray(_augment(self.dataset.X_val, centre, rows.shape[1]) @ step)
 
     def _pair(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return targets and predictions as the loss may take them, with all digits it needs."""

@@ -124,12 +124,15 @@ class LogisticEngine(Engine):
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
 
-        Every row is checked, and refitted where it is not finite; flags of floating-point numbers
-        say less: products of small matrices may raise them for memory that is no part of these.
+        A point whose update does not converge is fitted from scratch, and has nan if that does not
+        converge either; all points do if D itself cannot be fitted. Flags of floating-point numbers
+        are ignored: products of small matrices may raise them for memory that is no part of these.
         """
+        if len(np.unique(self.dataset.y[task.subset])) < self.dataset.n_classes:
+            return self.refit(task)  # scikit-learn fits a model of fewer classes, or says why not
         fitted = self._fit(task)
         if fitted is None:
-            return self.refit(task)
+            return self.uncertified(task)
         delta = np.empty(len(task.points))
         worst, lost = fitted.decrement, list[int]()
         for start in range(0, len(delta), fitted.block):
@@ -140,17 +143,30 @@ class LogisticEngine(Engine):
             )
             worst = max(worst, float(left[is_good].max(initial=0.0)))
             lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
-        if lost:
-            delta[lost] = self.refit(task, task.points[lost]).delta
+        for place in lost:
+            delta[place] = fitted.loss - self._loss_with(task, task.points[place])
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
-    def _fit(self, task: Task) -> _Fitted | None:
-        """Fit D; None where a refit has to do it."""
-        y = self.dataset.y[task.subset]
-        if len(np.unique(y)) < self.dataset.n_classes:
-            return None  # scikit-learn fits a model of the classes that are there, or none
-        X = self._design(self.dataset.X[task.subset])
+    def _fit(self, task: Task, *more: int) -> _Fitted | None:
+        """Fit D and perhaps some more points; None if that does not converge."""
+        rows = np.concatenate([task.subset, np.array(more, dtype=np.int64)])
+        X, y = self._design(self.dataset.features(rows)), self.dataset.targets(rows)
         return self._fit_two(X, y) if self.dataset.n_classes == 2 else self._fit_many(X, y)
+
+    def _loss_with(self, task: Task, point: int) -> float:
+        """Return the loss of a fit from scratch on D and a point; nan if it does not converge.
+
+        Raises
+        ------
+        EngineError
+            If the fit converges, and the metric is not a number.
+        """
+        fitted = self._fit(task, point)
+        if fitted is None:
+            return float("nan")
+        if not np.isfinite(fitted.loss):
+            self.refit(task, np.array([point]))
+        return fitted.loss
 
     def _fit_two(self, X: FloatArray, y: IntArray) -> _Fitted | None:
         base = fit_base(X, y.astype(np.float64), self._penalty, self._C)
@@ -224,11 +240,18 @@ class LogisticEngine(Engine):
         V = self._design(self.dataset.X_val)
         return V, V.astype(np.float32)
 
+    @cached_property
+    def _centre(self) -> FloatArray:
+        return np.asarray(self.dataset.X.mean(axis=0))
+
     def _design(self, X: FloatArray) -> FloatArray:
-        """Append the column of ones, if there is an intercept."""
+        """Centre the features and append the column of ones, if there is an intercept.
+
+        The intercept is not penalised, so the centre changes nothing but the digits that are left.
+        """
         if not self.model.estimator.fit_intercept:
             return np.ascontiguousarray(X)
-        return np.column_stack([X, np.ones(len(X))])
+        return np.column_stack([X - self._centre, np.ones(len(X))])
 
     def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
         """Leave points to scikit-learn, with a solver that converges."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from apiece._base.typing import FloatArray
-from apiece.losses._series import sigmoid
+from apiece.losses._series import sigmoid, sigmoid_error
 
 _NEWTON_STEPS = 80
 _FIRST_STEPS = 20  # with few rows, in coordinates of theirs
@@ -75,9 +75,8 @@ def fit_base(
     margins = X @ theta
     diagonal, last = np.diag_indices(X.shape[1]), np.inf
     for _ in range(_NEWTON_STEPS):
-        p = sigmoid(margins)
-        gradient = C * (X.T @ (p - y)) + penalty * theta
-        weighted = X * np.sqrt(C * p * sigmoid(-margins))[:, None]
+        gradient = C * (X.T @ sigmoid_error(margins, y)) + penalty * theta
+        weighted = X * np.sqrt(C * sigmoid(margins) * sigmoid(-margins))[:, None]
         hessian = weighted.T @ weighted
         hessian[diagonal] += penalty
         try:
@@ -151,7 +150,7 @@ def _line_search(
     """Halve the step until the objective has not risen past its minimum along it by much."""
     scale = 1.0
     for _ in range(50):
-        error = sigmoid(margins + scale * change) - y
+        error = sigmoid_error(margins + scale * change, y)
         now = C * (error @ change) + (penalty * (theta + scale * step)) @ step
         if now <= -0.5 * slope:
             return scale

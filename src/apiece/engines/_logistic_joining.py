@@ -25,8 +25,13 @@ from scipy.special import expit
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray
 from apiece.engines._logistic_fit import BaseFit
-from apiece.losses._series import RADIUS, horner, sigmoid, sigmoid_series
-from apiece.losses._softmax import RADIUS as WIDE
+from apiece.losses._series import (
+    RADIUS,
+    horner,
+    sigmoid,
+    sigmoid_error,
+    sigmoid_series,
+)
 from apiece.losses._softmax import curve
 
 
@@ -39,10 +44,11 @@ class _Range(NamedTuple):
 
 
 _NEAR = _Range(RADIUS, steps=12, tolerance=1e-6)  # what is left is far less than the last step
-_FAR = _Range(WIDE, steps=40, tolerance=2e-7)  # as much is left
+_FAR = _Range(5.0, steps=40, tolerance=2e-7)  # as much is left, e^5 times that at the new optimum
 _NEWTON_STEPS = 80
 _ROUNDED = 1e-4  # to which a system is solved in single precision, relative
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
+_ACCEPTED = 1e-5  # the same at the new optimum, where the Hessian may be flatter
 
 
 class Joining:
@@ -60,10 +66,11 @@ class Joining:
         self._by_gram = k < 2 * p
         self._series = sigmoid_series(base.margins)
         self._series32 = [(base.C * c).astype(np.float32) for c in self._series[2:]]
-        rare = sigmoid(-np.abs(base.margins))  # probability of the class that is less likely
-        self._sign = np.where(base.margins > 0, -1.0, 1.0).astype(np.float32)
-        self._rare, self._weight = (
-            v.astype(np.float32) for v in (rare, base.C * self._sign * rare * (1 - rare))
+        self._towards = np.where(base.margins > 0, -1.0, 1.0)  # the class that is less likely
+        self._rare64 = sigmoid(-np.abs(base.margins))  # and its probability
+        weight = base.C * self._towards * self._series[1]
+        self._sign, self._rare, self._weight = (
+            v.astype(np.float32) for v in (self._towards, self._rare64, weight)
         )
         self._rows32 = base.rows.astype(np.float32)
         self._gram32 = self._rows32 @ self._rows32.T if self._by_gram else None
@@ -93,7 +100,7 @@ class Joining:
             if len(hard):
                 u[hard], left[hard] = way(b[hard], beta[hard], margin[hard], y[hard])
         delta = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
-        converged = np.isfinite(delta).all(axis=1) & (left <= _NEAR.tolerance)
+        converged = np.isfinite(delta).all(axis=1) & (left <= _ACCEPTED)
         return delta, left, converged
 
     def _times_gram32(self, r: AnyArray) -> AnyArray:
@@ -184,9 +191,7 @@ class Joining:
         the Hessian need one product with the Gram matrix for each step, and vectors of length k.
         """
         C, rows = self.base.C, self.base.rows
-        m = self.base.margins
-        p0 = self._series[0]
-        s0 = self._series[1]
+        m, s0 = self.base.margins, self._series[1]
         if self._gram is None and self._by_gram:
             self._gram = rows @ rows.T
         gram = self._gram
@@ -202,9 +207,9 @@ class Joining:
         u_out, left = np.zeros_like(b), np.full(n, np.inf)
         active = np.arange(n)
         for _ in range(_NEWTON_STEPS):
-            p = sigmoid(m + eta)
             pz = sigmoid(margin + tau)
-            gt, ga = t + C * (pz - y), a + C * (p - p0 - s0 * eta)
+            gt = t + C * sigmoid_error(margin + tau, y)
+            ga = a + C * self._response(eta)
             g_eta = q * gt[:, None] + times_gram(ga)
             g_tau = gt * beta + _dot(q, ga)
             g2 = np.maximum(gt * g_tau + _dot(ga, g_eta), 0.0)
@@ -220,15 +225,15 @@ class Joining:
                     break
                 active = active[stay]
                 b, beta, margin, y, q = (v[stay] for v in (b, beta, margin, y, q))
-                t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, p, pz, relative = (
-                    v[stay] for v in (t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, p, pz, relative)
+                t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, pz, relative = (
+                    v[stay] for v in (t, a, tau, eta, gt, ga, g_eta, g_tau, g2, u2, pz, relative)
                 )
-            curvature = p * (1 - p) - s0
+            curvature = sigmoid(m + eta) * sigmoid(-m - eta) - s0
             scale = np.sqrt(np.maximum(g2, 1e-300))
             forcing = np.clip(np.maximum(relative, 0.1 * _TOLERANCE / relative), _ROUNDED, 0.1)
             dt, da, d_tau, d_eta = _conjugate_gradients(
                 tuple((part.T / scale).T.astype(np.float32) for part in (gt, ga, g_tau, g_eta)),
-                (C * pz * (1 - pz)).astype(np.float32),
+                (C * pz * sigmoid(-margin - tau)).astype(np.float32),
                 (C * curvature).astype(np.float32),
                 q.astype(np.float32),
                 beta.astype(np.float32),
@@ -245,9 +250,9 @@ class Joining:
             ) -> FloatArray:
                 eta_, d_eta_, mz, d_tau_, y_, ud_, dd_ = now
                 e = eta_ + s[:, None] * d_eta_
-                r = sigmoid(m + e) - p0 - s0 * e
-                error = sigmoid(mz + s * d_tau_) - y_
-                return np.asarray(ud_ + s * dd_ + C * (_dot(r, d_eta_) + error * d_tau_))
+                error = sigmoid_error(mz + s * d_tau_, y_)
+                response = _dot(self._response(e), d_eta_)
+                return np.asarray(ud_ + s * dd_ + C * (response + error * d_tau_))
 
             s = along(slope, first)
             t, a = t + s * dt, a + s[:, None] * da
@@ -255,17 +260,27 @@ class Joining:
         return u_out, left
 
     def _left(self, u: FloatArray, b: FloatArray, margin: FloatArray, y: FloatArray) -> FloatArray:
-        """Length of the gradient relative to that of the change, computed afresh from ``u``.
+        """Bound the error of a change relative to its length, computed afresh from ``u``.
 
         Where a point lies almost in the span of D and weighs far more, ``t b`` and ``A' a`` cancel,
-        and lengths that were computed from ``t`` and ``a`` have no digits left.
+        and lengths that were computed from ``t`` and ``a`` have no digits left. The gradient is
+        measured by the Hessian on D; at the new optimum that may be flatter, by the ratio of the
+        weights of its rows at most, and the error is larger by as much.
         """
         base = self.base
         eta = u @ base.rows.T
-        r = sigmoid(base.margins + eta) - self._series[0] - self._series[1] * eta
-        error = sigmoid(margin + _dot(u, b)) - y
-        gradient = u + base.C * (error[:, None] * b + r @ base.rows)
-        return np.asarray(np.sqrt(_dot(gradient, gradient) / np.maximum(_dot(u, u), 1e-300)))
+        error = sigmoid_error(margin + _dot(u, b), y)
+        gradient = u + base.C * (error[:, None] * b + self._response(eta) @ base.rows)
+        left = np.sqrt(_dot(gradient, gradient) / np.maximum(_dot(u, u), 1e-300))
+        moved = base.margins + eta
+        flatter = sigmoid(moved) * sigmoid(-moved) / np.maximum(self._series[1], 1e-300)
+        return np.asarray(left / np.clip(flatter.min(axis=1, initial=1.0), 1e-300, 1.0))
+
+    def _response(self, eta: FloatArray) -> FloatArray:
+        """Return ``r`` in double precision, from the class that is less likely on each row of D."""
+        x = self._towards * eta
+        moved = sigmoid(self._towards * self.base.margins + x)
+        return np.asarray(self._towards * (moved - self._rare64 - self._series[1] * x))
 
 
 def _dot(a: AnyArray, b: AnyArray) -> FloatArray:

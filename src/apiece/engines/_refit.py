@@ -7,22 +7,39 @@ $z$, with the same seed, and returns $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.engines._base import Engine
 from apiece.engines._models import weight_option
 from apiece.errors import EngineError
 from apiece.records import Outcome, Task
 
+_CERTIFIED = 1e-5  # error of a contribution relative to the mean size of contributions
 
+
+@dataclass(frozen=True, eq=False)
 class RefitEngine(Engine):
-    """Trains any scikit-learn estimator with and without each point."""
+    """Trains any scikit-learn estimator with and without each point.
+
+    Parameters
+    ----------
+    dataset, model, metric
+        As for every engine.
+    missing
+        From a fitted model and the positions it was trained on, by how much predictions for the
+        validation set miss those of the optimum, shape ``(n,)``. Contributions that this would
+        change are nan. None takes fits as they are.
+    """
 
     name: ClassVar[str] = "refit"
     rows_per_shard: ClassVar[int] = 512
+
+    missing: Callable[[Any, IntArray], FloatArray] | None = None
 
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
@@ -33,19 +50,22 @@ class RefitEngine(Engine):
             If a fit raises, or a loss is not a finite number; the task and point are named.
         """
         model = self.model.seeded(task.seed)
-        loss, unconverged = self._loss(model, task.subset, task, None)
-        delta = np.empty(len(task.points))
+        loss, base_error, unconverged = self._loss(model, task.subset, task, None)
+        delta, error = np.empty(len(task.points)), np.empty(len(task.points))
         for i, point in enumerate(task.points):
-            joined = np.append(task.subset, point)
-            with_point, n_unconverged = self._loss(model, joined, task, self.dataset.ids[point])
+            joined, name = np.append(task.subset, point), self.dataset.ids[point]
+            with_point, error[i], n_unconverged = self._loss(model, joined, task, name)
             delta[i] = loss - with_point
             unconverged += n_unconverged
-        return Outcome(loss, delta, notes={"fits": len(delta) + 1, "unconverged": unconverged})
+        notes = {"fits": len(delta) + 1, "unconverged": unconverged}
+        limit = _CERTIFIED * (np.abs(delta).mean() if len(delta) else 0.01 * abs(loss))
+        delta[~(error + base_error <= limit)] = np.nan
+        return Outcome(loss, delta, np.nan if base_error <= limit else np.inf, notes)
 
     def _loss(
         self, model: Any, positions: IntArray, task: Task, point: object
-    ) -> tuple[float, int]:
-        """Train a fresh copy and return its loss, and whether it stopped short of convergence.
+    ) -> tuple[float, float, int]:
+        """Train a fresh copy; return its loss, the error of that, and whether it stopped early.
 
         The fit gets copies of the points' rows and targets, in the type that the dataset keeps
         them in: a model that works in place must not change the training sets of later fits.
@@ -60,7 +80,11 @@ class RefitEngine(Engine):
                 data, weight = self.dataset, self.dataset.sample_weight
                 options = {} if weight is None else {weight_option(model): weight[positions]}
                 fitted.fit(data.take(positions), data.targets(positions), **options)
-                loss = self.metric.value(self.dataset.y_val, self._predict(fitted))
+                prediction, missed = self._predict(fitted), 0.0
+                loss = float(self.metric.value(data.y_val, prediction))
+                if self.missing is not None:
+                    better = prediction + self.missing(fitted, positions)
+                    missed = abs(float(self.metric.value(data.y_val, better)) - loss)
         except Exception as error:  # whatever a user's model raises is reported with its task
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
@@ -72,7 +96,7 @@ class RefitEngine(Engine):
                 "Every other task is kept; scale the features, or pass another model or metric."
             )
         is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        return float(loss), int(is_short and self.model.name != "mlp")  # whose length is fixed
+        return loss, missed, int(is_short and self.model.name != "mlp")  # whose length is fixed
 
     def _predict(self, model: Any) -> AnyArray:
         rows = self.dataset.rows_val

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.losses._softmax import bend, probabilities, spread
+from apiece.losses._softmax import bend, errors, probabilities, spread
 
 _NEWTON_STEPS = 80
 _POLISH_STEPS = 6
@@ -260,7 +260,7 @@ def _newton(
             half = solve_triangular(factor, raised.T, lower=True, check_finite=False)
             return solve_triangular(factor, half, lower=True, trans=1, check_finite=False).T[None]
 
-        gradient = C * ((pi - truth) @ X) + centred(theta * penalty)
+        gradient = C * (errors(margins, truth) @ X) + centred(theta * penalty)
         left = float(np.sqrt(dot(gradient[None], precondition(gradient[None]))[0]))
         size = float(np.sqrt(dot((theta @ factor)[None], centred(theta @ factor)[None])[0]))
         relative = left / max(size, 1e-3)
@@ -274,7 +274,7 @@ def _newton(
         change, scale = step @ X.T, 1.0
         slope = float((gradient * step).sum())
         for _ in range(50 if relative > 1e-3 else 0):
-            error = probabilities(margins + scale * change) - truth
+            error = errors(margins + scale * change, truth)
             now = (
                 C * (error * change).sum()
                 + (centred((theta + scale * step) * penalty) * step).sum()
@@ -322,7 +322,7 @@ def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
     """Take the last of Newton's steps, with the inverse at hand."""
     theta, margins, pi = base.theta, base.margins, base.pi
     for _ in range(_POLISH_STEPS):
-        gradient = theta @ base.penalty + base.C * (spread(pi - truth) @ base.rows)
+        gradient = theta @ base.penalty + base.C * (spread(errors(margins, truth)) @ base.rows)
         step = conjugate_gradients(
             lambda v, pi=pi: base.product(v, pi),  # type: ignore[misc]
             base.precondition,

@@ -23,7 +23,6 @@ from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._logistic_joining import along
 from apiece.engines._softmax_fit import BaseFit, conjugate_gradients, dot, times
 from apiece.losses._softmax import (
-    RADIUS,
     against,
     all_probabilities,
     bend,
@@ -39,6 +38,8 @@ _NEAR = 1e-3  # relative length of a step of Newton's method that needs no line 
 # Length of the last step relative to that of the change, in the norm of H, by precision; what is
 # left is less, and losses that have a series feel its product with another small number.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
+_REACH = 5.0  # change of a margin up to which the last step's length is a certificate
+_ACCEPTED = 1e-5  # error of Newton's method, relative, at the new optimum
 _BENT = 0.03  # a first step of this length or more, relative, asks for a smaller tolerance
 
 
@@ -115,7 +116,15 @@ class Joining:
             moved = probabilities(self.base.margins + eta) - self.base.pi
             response[hard] = self.base.C * (moved - bend(self.base.pi, eta))
             parameters[hard] = found
-        is_good = np.isfinite(parameters).all(axis=(1, 2)) & (left <= self._tolerance)
+            # the Hessian at the new optimum may be flatter by this ratio, and the error larger
+            new, old = (
+                all_probabilities(self.base.margins + eta),
+                all_probabilities(self.base.margins),
+            )
+            flatter = (new / np.maximum(old, 1e-300)).min(axis=(1, 2), initial=1.0)
+            left[hard] /= np.maximum(flatter, 1e-300)
+        limit = max(self._tolerance, _ACCEPTED)
+        is_good = np.isfinite(parameters).all(axis=(1, 2)) & (left <= limit)
         return Change(parameters, pull, x, outside, response), left, is_good
 
     def by_ease(self, X: FloatArray, y: IntArray) -> IntArray:
@@ -146,7 +155,7 @@ class Joining:
         for count in range(_FAST_STEPS):
             eta = against(self._top, spread(times(now[0], rows.T)))
             reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
-            is_near = reach < RADIUS
+            is_near = reach < _REACH
             if not is_near.all():
                 active, eta, now = active[is_near], eta[is_near], [v[is_near] for v in now]
                 mixing.keep(is_near)

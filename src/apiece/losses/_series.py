@@ -22,6 +22,12 @@ def sigmoid(m: FloatArray) -> FloatArray:
     return np.asarray(np.where(m >= 0, 1.0, e) / (1.0 + e))
 
 
+def sigmoid_error(m: FloatArray, y: FloatArray) -> FloatArray:
+    r"""Return $\sigma(m) - y$ for ``y`` of 0 or 1, to relative precision also where it is tiny."""
+    sign = 1.0 - 2.0 * y
+    return np.asarray(sign * sigmoid(sign * m))
+
+
 def sigmoid_series(m: FloatArray, degree: int = DEGREE) -> FloatArray:
     r"""Coefficients of $\sigma(m + \eta) = \sum_j a_j \eta^j$, shape ``(degree + 1, n)``."""
     a = np.zeros((degree + 1, len(m)))

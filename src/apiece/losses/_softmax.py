@@ -40,6 +40,24 @@ def all_probabilities(margins: FloatArray) -> FloatArray:
     return np.asarray(with_last)
 
 
+def errors(margins: FloatArray, truth: FloatArray) -> FloatArray:
+    """Probabilities less the one-hot truth, shape ``(K - 1, n)``, to relative precision.
+
+    Where the true class is almost certain, its error is what the others hold.
+
+    Parameters
+    ----------
+    margins
+        Against the last class, shape ``(K - 1, n)``.
+    truth
+        1 at the true class, 0 elsewhere, without the last class, of the same shape.
+    """
+    others = all_probabilities(margins)
+    others[:-1] *= 1.0 - truth
+    others[-1] *= truth.sum(axis=0)
+    return np.asarray(others[:-1] - truth * others.sum(axis=0))
+
+
 def spread(v: AnyArray, axis: int = -2, *, inverse: bool = False) -> AnyArray:
     r"""Multiply by $B = J^{-1/2}$, or by its inverse, along the classes.
 

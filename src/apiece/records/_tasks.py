@@ -54,12 +54,13 @@ class Outcome:
     loss
         The loss of the model trained on ``D`` alone.
     delta
-        Contribution of every point of the task, in its order, shape ``(n_points,)``.
+        Contribution of every point of the task, in its order, shape ``(n_points,)``. nan marks one
+        that could not be computed to the stated error; it is counted, and not stored.
     certificate
-        The largest remaining error that the engine can vouch for, such as a Newton decrement;
-        nan where training is taken as it is.
+        The largest remaining error of the contributions that are not nan, such as a Newton
+        decrement; nan where training is taken as it is, inf where the fit on D has no certificate.
     notes
-        Counts worth telling, such as how many fits stopped before convergence.
+        Counts for the user, such as how many fits stopped before convergence.
     """
 
     loss: float

@@ -176,9 +176,14 @@ def test_a_linear_run_whose_refits_stop_early_ends_with_a_warning(line):
     X, X_val = (np.column_stack([X, X[:, 0]]) * [1, 1, 1e-3, 1] for X in (line.X, line.X_val))
     collinear = Dataset.from_arrays(X, line.y, X_val=X_val, y_val=line.y_val, kind="regression")
     model = Ridge(alpha=0, solver="sag", tol=1e-14)
-    with pytest.warns(ApieceWarning, match=r"of [\d,]+ fits stopped before convergence"):
+    with (
+        pytest.warns(ApieceWarning, match=r"of [\d,]+ fits stopped before convergence"),
+        pytest.warns(ApieceWarning, match="4 contributions could not be computed"),
+    ):
         run = apiece.collect(
             collinear, model=model, sizes=(10, 12), samples=2, points=[0, 1], random_state=0
         )
     assert run.manifest.engine.name == "linear"
-    assert len(run.contributions()) > 0
+    assert run.is_complete
+    assert run.progress().notes["uncertified"] == 4
+    assert len(run.contributions()) == 0

@@ -1,0 +1,82 @@
+"""Extreme settings: what an engine does not mark is right, and what it marks is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+import apiece
+import search
+from apiece import Dataset
+from apiece.engines import _logistic_fit, choose_engine
+from apiece.errors import ApieceWarning
+from apiece.records import Task
+
+from conftest import make_blobs
+
+
+@pytest.mark.parametrize("kind", search.KINDS)
+def test_a_search_for_wrong_numbers_finds_none(kind):
+    results = [search.judge(kind, seed) for seed in range(5_000, 5_012)]
+    assert [words for result, _, _, words in results if result == "wrong"] == []
+    assert sum(result == "right" for result, *_ in results) >= 6
+
+
+@pytest.mark.parametrize(
+    ("C", "prepare"),
+    [
+        (1e10, lambda X: (X > 0).astype(float)),
+        (1e10, lambda X: X),
+        (1e3, lambda X: X + 1e4),
+        (1e3, lambda X: 1e4 * X),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logistic_regression_with_hardly_any_penalty(C, prepare, n_classes):
+    rng = np.random.default_rng(3)
+    X = prepare(rng.normal(size=(40, 3)))
+    y = (X - X.mean(axis=0)) @ rng.normal(size=(3, n_classes))
+    y = (y / y.std() + 0.3 * rng.gumbel(size=y.shape)).argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    dataset = Dataset.from_arrays(X[:25], y[:25], X_val=X[25:], y_val=y[25:], kind="classification")
+    task = Task(0, np.arange(12), np.arange(12, 25), 0)
+    centre = X[:12].astype(np.longdouble).mean(axis=0)
+    rows, V = search.with_ones(dataset.X, centre), search.with_ones(dataset.X_val, centre)
+
+    def loss(positions):
+        theta = search.logistic_fit(rows[positions], dataset.y[positions], C, n_classes)
+        logp = search.log_proba(search.logits(theta, V, n_classes))
+        true = logp[np.arange(len(V)), dataset.y_val]
+        return -np.maximum(true, np.log(np.finfo(float).eps)).mean()
+
+    expected = search.contributions(dataset, task, loss)
+    delta = choose_engine(dataset, model=LogisticRegression(C=C))[0].run(task).delta
+    is_marked = np.isnan(delta)
+    if n_classes == 2:
+        assert is_marked.mean() < 0.5
+    error = np.abs(delta - expected)[~is_marked]
+    assert error.max(initial=0.0) <= 1e-4 * np.abs(expected).mean()
+
+
+def test_points_of_a_machine_that_no_solver_certifies_are_marked():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(60, 2)), 1)
+    y = rng.integers(0, 2, size=60)
+    dataset = Dataset.from_arrays(X[:40], y[:40], X_val=X[40:], y_val=y[40:], kind="classification")
+    engine, _ = choose_engine(dataset, model=SVC(C=1e6), metric="hinge")
+    outcome = engine.run(Task(0, np.arange(30), np.arange(30, 40), 0))
+    assert engine.name == "svm"
+    is_marked = np.isnan(outcome.delta)
+    assert is_marked.all() or outcome.certificate < 1e-3
+
+
+def test_marked_contributions_are_counted_and_left_out(monkeypatch):
+    monkeypatch.setattr(_logistic_fit, "_NEWTON_STEPS", 1)
+    with pytest.warns(ApieceWarning, match=r"\d+ contributions could not be computed"):
+        run = apiece.collect(make_blobs(), sizes=(10, 20), samples=2, random_state=0)
+    progress = run.progress()
+    assert run.is_complete
+    assert progress.notes["uncertified"] > 0
+    assert len(run.contributions()) == 0
