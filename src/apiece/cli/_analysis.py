@@ -18,6 +18,8 @@ from apiece.losses import LOSSES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.uses import Kind
+
 BASELINES = ("knn-shapley", "loo", "random")
 
 
@@ -40,7 +42,7 @@ Examples:
 def compare(
     first: Path,
     second: Path,
-    kind: str,
+    kind: Kind,
     sizes: tuple[int, ...] | None,
     top: int | None,
     level: float,

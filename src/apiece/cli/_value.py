@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,8 @@ from apiece.uses import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from apiece.uses import Source
 
 
 @click.command(
@@ -43,7 +45,7 @@ def value(
     sizes: tuple[int, ...] | None,
     beta: str,
     weights: dict[str, float] | None,
-    source: Literal["law", "samples"],
+    source: Source,
     memory: str | None,
     out: Path | None,
     as_json: bool,

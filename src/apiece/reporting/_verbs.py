@@ -99,11 +99,15 @@ def serve(
     ready: Callable[[str], None],
     port: int = 0,
     method: str | Estimator | None = None,
+    dataset: Dataset | None = None,
+    rows: pd.DataFrame | FilePath | None = None,
+    ids: str | None = None,
     images: Any = None,
+    advice: pd.DataFrame | bool = True,
+    aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
     memory: int | str | None = None,
-    **options: Any,
 ) -> None:
     """Serve the report of a stored run on this machine until interrupted, following its growth.
 
@@ -112,18 +116,28 @@ def serve(
     run
         Folder of the run; it may be under way.
     ready
-        Hears the address once it answers.
+        Called with the address once it answers.
     port
         Port to listen on, 0 for any free one.
     method
         How laws are fitted, as in `fit`; None for the estimator of the stored laws, or the default.
-    images, title, level, memory, **options
+    dataset, rows, ids, images, advice, aggregate, title, level, memory
         As in `report`; labels are not tried, since laws change all the time.
     """
 
     def found(opened: Run, laws: Laws) -> dict[str, Any]:
-        options_found = find_for_report(opened, laws, advise, relabel=False, **options)
-        return {"images": images, "title": title, "level": level, **options_found}
+        options = find_for_report(
+            opened,
+            laws,
+            advise,
+            dataset=dataset,
+            rows=rows,
+            ids=ids,
+            advice=advice,
+            aggregate=aggregate,
+            relabel=False,
+        )
+        return {"images": images, "title": title, "level": level, **options}
 
     estimator = None if method is None else as_estimator(method)
     serve_report(Path(run), method=estimator, port=port, ready=ready, find=found, memory=memory)

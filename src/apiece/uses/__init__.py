@@ -15,6 +15,7 @@ from apiece.uses._kinds import (
     DataShapley,
     Distributional,
     GivenWeights,
+    Kind,
     LeaveOneOut,
     Semivalue,
     Weighting,
@@ -33,7 +34,7 @@ from apiece.uses._rules import Quotas, Rules, make_rules
 from apiece.uses._samples import value_samples
 from apiece.uses._theory import theory
 from apiece.uses._value import values_of_laws
-from apiece.uses._verbs import advise, compare, data_of, select, value
+from apiece.uses._verbs import Redundancy, Source, advise, compare, data_of, select, value
 from apiece.uses._weights import SizeWeights, nodes
 
 __all__ = [
@@ -45,11 +46,14 @@ __all__ = [
     "Distributional",
     "GivenWeights",
     "Joint",
+    "Kind",
     "LeaveOneOut",
     "Quotas",
+    "Redundancy",
     "Rules",
     "Semivalue",
     "SizeWeights",
+    "Source",
     "Together",
     "Weighting",
     "add_ranks",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Redundancy = Literal["auto", "aware", "none"]
+Source = Literal["law", "samples"]
 
 
 def value(
@@ -43,7 +44,7 @@ def value(
     a: float = 16.0,
     b: float = 1.0,
     weights: Weighting | None = None,
-    source: Literal["law", "samples"] = "law",
+    source: Source = "law",
     level: float = 0.9,
     top: int | None = None,
     random_state: RandomState = 0,
@@ -117,13 +118,20 @@ def value(
 
 
 def compare(
-    first: Any,
-    second: Any,
+    first: Laws | Run | Contributions | pd.DataFrame | pd.Series,
+    second: Laws | Run | Contributions | pd.DataFrame | pd.Series,
     *,
+    kind: Kind | Semivalue = "shapley",
+    sizes: tuple[int, int] | None = None,
+    n: int | None = None,
+    a: float = 16.0,
+    b: float = 1.0,
+    weights: Weighting | None = None,
+    source: Source = "law",
     top: int | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
-    **settings: Any,
+    memory: int | str | None = None,
 ) -> pd.DataFrame:
     r"""Compare two valuations of the same points: how well do they agree?
 
@@ -138,8 +146,8 @@ def compare(
         Coverage of the bootstrap interval over points.
     random_state
         Seed of the bootstrap.
-    **settings
-        Options of `value`, such as ``kind`` and ``sizes``.
+    kind, sizes, n, a, b, weights, source, memory
+        How laws and runs are valued, as in `value`.
 
     Returns
     -------
@@ -147,10 +155,23 @@ def compare(
         Rows ``pearson``, ``spearman``, ``kendall`` and ``top`` (share of the best points in
         common); columns ``agreement``, ``low``, ``high``, ``n``.
     """
-    one, two = (
-        value(given, **settings) if isinstance(given, Laws | Run | Contributions) else given
-        for given in (first, second)
-    )
+
+    def valued(given: Laws | Run | Contributions | pd.DataFrame | pd.Series) -> Any:
+        if not isinstance(given, Laws | Run | Contributions):
+            return given
+        return value(
+            given,
+            kind=kind,
+            sizes=sizes,
+            n=n,
+            a=a,
+            b=b,
+            weights=weights,
+            source=source,
+            memory=memory,
+        )
+
+    one, two = valued(first), valued(second)
     return agreement(one, two, top=top, level=level, random_state=random_state)
 
 
@@ -165,9 +186,14 @@ def select(
     budget: float | None = None,
     redundancy: Redundancy | None = "auto",
     dataset: Dataset | None = None,
+    model: Any = None,
+    metric: Any = None,
+    engine: str = "auto",
+    draws: int = 20,
+    shortlist: int | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
-    **settings: Any,
+    memory: int | str | None = None,
 ) -> pd.DataFrame:
     r"""Select the points to add: those with the largest expected contribution $\psi_k$.
 
@@ -197,9 +223,14 @@ def select(
         Coverage of the interval.
     random_state
         Seed of what is drawn for ``p_best`` and ``redundancy``.
-    **settings
-        For ``redundancy``: ``model``, ``metric`` and ``engine`` as in `collect`, ``draws`` and
-        ``shortlist``; see `apiece.uses.select`.
+    model, metric, engine
+        What values picks together, as in `collect`; by default those of the run.
+    draws
+        Training sets for each pick, where picks are valued together.
+    shortlist
+        How many of the best single points are valued together; 10 for each pick by default.
+    memory
+        What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
 
     Returns
     -------
@@ -208,7 +239,7 @@ def select(
         ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
         ``label``, ``cost``, ``alone`` where they apply.
     """
-    known = laws_of(laws)
+    known = laws_of(laws, memory)
     if redundancy == "aware":
         refuse_groups(known.attrs, "redundancy")
     if dataset is None and isinstance(laws, Run) and redundancy in ("auto", "aware"):
@@ -223,9 +254,13 @@ def select(
         budget=budget,
         redundancy=redundancy,
         dataset=dataset,
+        model=model,
+        metric=metric,
+        engine=engine,
+        draws=draws,
+        shortlist=shortlist,
         level=level,
         random_state=random_state,
-        **settings,
     )
     return marked(picks, known.attrs)
 
