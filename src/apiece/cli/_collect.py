@@ -43,7 +43,16 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
     "--samples", default=100, show_default=True, help="Contributions for every point, at least."
 )
 @click.option("--metric", help=f"The loss: {', '.join(LOSSES)}.")
-@click.option("--design", default="uniform", show_default=True, help=f"{', '.join(DESIGNS)}.")
+@click.option(
+    "--design", help=f"{', '.join(DESIGNS)}. Default: uniform, or log-uniform if rotating."
+)
+@click.option(
+    "--scoring",
+    type=click.Choice(["auto", "fixed", "rotating"]),
+    default="auto",
+    show_default=True,
+    help="Rows that score: a fixed validation set, or rows of the table in turns (--validation 0).",
+)
 @click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
 @click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")
 @click.option("--group-size", type=int, help="Rows of a group that enter at once; all by default.")
@@ -124,6 +133,7 @@ _COLLECT_OPTIONS = (
     "samples",
     "metric",
     "design",
+    "scoring",
     "engine",
     "group_size",
     "share",

@@ -19,7 +19,8 @@ _OPTIONS = (
         "--candidates", type=click.Path(path_type=Path), help="File of points to value too."
     ),
     click.option(
-        "--validation", help="A file, a count or a fraction to score on. A fifth by default."
+        "--validation",
+        help="A file, a count or a fraction to score on; 0: rows take turns. A fifth by default.",
     ),
     click.option("--text", multiple=True, help="Column of free text; may be repeated."),
     click.option("--ids", help="Column that names the points."),

@@ -8,6 +8,7 @@ from apiece.collection._design import DESIGNS, Design, log_spaced
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._rotation import largest_size
 from apiece.collection._work import Done, Job, work
 from apiece.collection.pools import Pool, WorkersLost, dismiss_workers
 
@@ -24,6 +25,7 @@ __all__ = [
     "compare",
     "compute",
     "dismiss_workers",
+    "largest_size",
     "log_spaced",
     "make_group_plan",
     "make_plan",

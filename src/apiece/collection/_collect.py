@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
+from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.collection._compute import compare
@@ -31,9 +32,11 @@ from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool, pool_of
 from apiece.data import Dataset, groups_of, small_data
 from apiece.engines import Engine, choose_engine, choose_group_engine
-from apiece.errors import ApieceWarning, DataError, StoreError
+from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
 from apiece.losses import Loss
 from apiece.store import EngineRecord, Run, Store
+
+Scoring = Literal["auto", "fixed", "rotating"]
 
 
 def collect(
@@ -43,7 +46,7 @@ def collect(
     sizes: Sequence[int] | None = None,
     samples: int = 100,
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
-    design: str = "uniform",
+    design: str | None = None,
     n_sizes: int = 10,
     engine: str | Engine | type[Engine] = "auto",
     points: npt.ArrayLike | None = None,
@@ -57,6 +60,7 @@ def collect(
     to: str | Path | Store | None = None,
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
+    scoring: Scoring = "auto",
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
 
@@ -84,7 +88,8 @@ def collect(
         ``hinge`` (for models with decision values), ``squared_error`` (default for regression),
         ``absolute_error``, or a callable ``(y_true, prediction) -> loss``.
     design
-        ``uniform``, ``grid`` (``n_sizes`` sizes evenly spaced in log k) or ``log-uniform``.
+        ``uniform`` (default for fixed scoring), ``grid`` (``n_sizes`` sizes evenly spaced in log
+        k) or ``log-uniform`` (default for rotating scoring).
     n_sizes
         How many sizes a grid over a range has.
     engine
@@ -114,6 +119,11 @@ def collect(
     backend
         Cluster to run on: the address of a Dask scheduler (``dask://host:port``), ``ray``, or a
         `Pool` object. Results do not depend on the backend.
+    scoring
+        Which rows score. ``rotating``: in each task some rows train, others score and others are
+        valued, so that results are about the population the rows come from and no row is set
+        aside. ``fixed``: the dataset's validation set scores every task. ``auto`` (default) is
+        rotating for a dataset without a validation set.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
         that fsspec knows), or a `Store` object; None keeps it in memory.
@@ -146,13 +156,14 @@ def collect(
         )
     if candidates is not None:
         dataset = dataset.with_candidates(candidates)
+    rotates = _rotates(scoring, dataset)
     valued = positions(points, dataset)
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
     wanted = Design.of(
         default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
-        name=design,
+        name=design or ("log-uniform" if rotates and len(sizes or ()) < 3 else "uniform"),
         samples=samples,
         n_sizes=n_sizes,
         share=share,
@@ -171,9 +182,14 @@ def collect(
         "strata": dataset.y if dataset.is_classification else None,
         "class_names": None if dataset.classes is None else dataset.classes.tolist(),
     }
+    if rotates and found is not None:
+        raise PlanError(
+            "groups are valued on a validation set: expected a dataset with one. Pass X_val and "
+            "y_val (--validation), or groups=False."
+        )
     plan: DrawnPlan | GroupPlan
     if found is None:
-        plan = make_plan(wanted, points=valued, **drawn)
+        plan = make_plan(wanted, points=valued, rotates=rotates, **drawn)
         table = point_table(dataset, plan)
     else:
         plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
@@ -214,6 +230,18 @@ def collect(
         )
     _warn_of_weak_fits(progress_made.notes)
     return run
+
+
+def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
+    """Tell whether scoring rows rotate."""
+    one_of("scoring", scoring, ("auto", "fixed", "rotating"))
+    has_rows = len(dataset.y_val) > 0
+    if scoring == "fixed" and not has_rows:
+        raise PlanError(
+            "scoring='fixed' is asked for, but the dataset has no validation rows: expected some. "
+            "Pass X_val and y_val (--validation), or scoring='rotating' (--scoring rotating)."
+        )
+    return scoring == "rotating" or not has_rows
 
 
 def _warn_of_weak_fits(notes: dict[str, int]) -> None:

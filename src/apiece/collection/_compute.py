@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from apiece._base.typing import AnyArray
-from apiece.engines import Engine
+from apiece.engines import Engine, surrogate_of
 from apiece.errors import EngineError
 from apiece.records import Outcome, Plan, Task
-from apiece.store import Shard, Unit, make_shard
+from apiece.store import Shard, TaskRows, Unit, make_shard
 
 ATTEMPTS = 3  # before a task is recorded as failed
 HOPELESS = 20  # this many failed tasks without a single good one end a campaign
@@ -21,7 +20,7 @@ _COMPARED_TASKS = 8
 
 def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     """Run the tasks of one unit and return its shard; a failed task is recorded, not raised."""
-    rows: list[tuple[int, int, AnyArray, AnyArray, float]] = []
+    rows: list[TaskRows] = []
     failed: dict[int, str] = {}
     certificates = [float("nan")]
     notes: dict[str, int] = {}
@@ -34,13 +33,21 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
             if len(failed) >= HOPELESS and not rows:
                 break
             continue
-        is_certified = ~np.isnan(outcome.delta)
-        points, delta = part.points[is_certified], outcome.delta[is_certified]
-        rows.append((task.index, task.cardinality, points, delta, outcome.loss))
-        if not is_certified.all():
-            n_left_out = int(np.count_nonzero(~is_certified))
-            notes["uncertified"] = notes.get("uncertified", 0) + n_left_out
-        if is_certified.any():
+        good = ~np.isnan(outcome.delta)
+        rows.append(
+            TaskRows(
+                task.index,
+                task.cardinality,
+                part.points[good],
+                outcome.delta[good],
+                outcome.loss,
+                None if outcome.control is None else outcome.control[good],
+                task.active,
+            )
+        )
+        if not good.all():
+            notes["uncertified"] = notes.get("uncertified", 0) + int(np.count_nonzero(~good))
+        if good.any():
             certificates.append(outcome.certificate)
         for name, count in outcome.notes.items():
             notes[name] = notes.get(name, 0) + count
@@ -89,12 +96,20 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
     return {"correlation": round(float(correlation), 4), "n_compared": len(exact)}
 
 
+def _run_scored(engine: Engine, task: Task) -> Outcome:
+    """Run a task that brings its scoring rows, and add what theory predicts for it."""
+    scoring = np.empty(0, dtype=np.int64) if task.scoring is None else task.scoring
+    outcome = engine.scored_by(scoring).run(replace(task, scoring=None))
+    surrogate = surrogate_of(engine.dataset)
+    return replace(outcome, control=surrogate.control(task) if surrogate.is_available else None)
+
+
 def run_task(engine: Engine, task: Task) -> Outcome:
     """Run one task; whatever goes wrong becomes an error that names it."""
     where = f"task {task.index} (k={task.cardinality})"
     keeps = "Every other task is kept"
     try:
-        outcome = engine.run(task)
+        outcome = engine.run(task) if task.scoring is None else _run_scored(engine, task)
     except EngineError:
         raise
     except Exception as error:  # whatever a user's model or metric raises

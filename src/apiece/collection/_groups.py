@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,10 @@ class GroupPlan:
             round_index, group = divmod(index, len(self.rows))
             return self._draw_without(index, group, int(self.round_sizes[round_index]))
         return self._draw_for_all(index, int(self.round_sizes[index]))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings that decide which tasks there are, for a manifest."""
+        return self.design.describe()
 
     @property
     def points(self) -> IntArray:

@@ -9,8 +9,9 @@ extended. Whether a round is added depends on who is in D alone, never on a cont
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from apiece._base.rng import stream
 from apiece._base.typing import IntArray
 from apiece.collection._balance import allocate, check_sizes
 from apiece.collection._design import Design
-from apiece.errors import PlanError
+from apiece.collection._rotation import N_BLOCKS, Rotation, as_bits, largest_size
+from apiece.errors import CardinalityError, PlanError
 from apiece.records import Task
 
 _PARTITION_STREAM = (0, 0)  # tasks use keys of length one
@@ -42,6 +44,9 @@ class DrawnPlan:
         The size of each round of a grid, shape ``(n_rounds,)``; zeros where tasks draw their own.
     n_contributions
         Contributions of all tasks together.
+    rotates
+        Whether tasks score on rows of the pool that are drawn with them, instead of on a
+        validation set.
     """
 
     design: Design
@@ -50,6 +55,7 @@ class DrawnPlan:
     points: IntArray
     round_sizes: IntArray
     n_contributions: int = 0
+    rotates: bool = False
 
     def __len__(self) -> int:
         return len(self.round_sizes) * len(self.blocks)
@@ -66,6 +72,11 @@ class DrawnPlan:
     def points_per_task(self) -> int:
         """The most points that one task values."""
         return len(self.blocks[0])
+
+    @cached_property
+    def rotation(self) -> Rotation:
+        """How rows take turns in training, scoring and being valued."""
+        return Rotation(self.seed, self.strata)
 
     @cached_property
     def blocks(self) -> list[IntArray]:
@@ -99,6 +110,11 @@ class DrawnPlan:
             self._counts_at[k] = allocate(k, np.bincount(self.strata), self.most)
         return self._counts_at[k]
 
+    def describe(self) -> dict[str, Any]:
+        """Return the settings that decide which tasks there are, for a manifest."""
+        scoring = {"scoring": "rotating"} if self.rotates else {}
+        return self.design.describe() | scoring
+
     def draw(self, index: int, size: int) -> Task:
         """Draw a task of any index for all points; a ``size`` of 0 is drawn, too."""
         return self._draw(index, self.points, size)
@@ -107,6 +123,8 @@ class DrawnPlan:
         rng = stream(self.seed, index)
         k = size or self.design.draw_size(rng)
         alone = int(block[0]) if len(block) == 1 else -1
+        if self.rotates:
+            return self._draw_rotating(index, block, k, rng)
         subset = np.concatenate(
             [
                 _draw_without(rng, members, count, alone)
@@ -116,6 +134,37 @@ class DrawnPlan:
         rng.shuffle(subset)
         outside = block if alone >= 0 else block[~np.isin(block, subset)]
         return Task(index, subset, outside, int(rng.integers(2**31)))
+
+    def _draw_rotating(self, index: int, block: IntArray, k: int, rng: np.random.Generator) -> Task:
+        """Draw active blocks of rows, and split these between D and the scoring rows."""
+        n_pool, block_of = len(self.strata), self.rotation.block_of
+        alone = block[0] if len(block) == 1 and block[0] < n_pool else None
+        active = self.rotation.draw(rng, k, None if alone is None else int(block_of[alone]))
+        is_active = active[block_of]
+        members = [rows[is_active[rows]] for rows in self.members]
+        sizes = np.array([len(rows) for rows in members])
+        counts = allocate(k, sizes, sizes - 1)  # one row of each class scores
+        subset = np.concatenate(
+            [
+                rng.choice(rows, size=count, replace=False, shuffle=False)
+                for rows, count in zip(members, counts, strict=True)
+            ]
+        )
+        rng.shuffle(subset)
+        scores = is_active.copy()
+        scores[subset] = False
+        inside = block[block < n_pool]
+        valued = np.concatenate([inside[~is_active[inside]], block[block >= n_pool]])
+        seed = int(rng.integers(2**31))
+        return Task(
+            index,
+            subset,
+            valued,
+            seed,
+            scoring=np.flatnonzero(scores),
+            active=as_bits(active),
+            block_of=block_of,
+        )
 
 
 def _draw_without(rng: np.random.Generator, members: IntArray, count: int, alone: int) -> IntArray:
@@ -140,6 +189,7 @@ def make_plan(
     seed: int,
     strata: IntArray | None = None,
     class_names: Sequence[object] | None = None,
+    rotates: bool = False,
 ) -> DrawnPlan:
     """Plan enough tasks that every point gets at least ``design.samples`` contributions.
 
@@ -159,6 +209,8 @@ def make_plan(
         Class code of every pool point for balanced draws, or None.
     class_names
         The classes' labels, for messages.
+    rotates
+        Whether tasks score on rows of the pool that are drawn with them (`Rotation`).
 
     Raises
     ------
@@ -173,7 +225,7 @@ def make_plan(
             "no points are to be valued: expected at least one. Pass points=, or candidates=."
         )
     codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
-    empty = DrawnPlan(design, seed, codes, points, np.empty(0, dtype=np.int64))
+    empty = DrawnPlan(design, seed, codes, points, np.empty(0, dtype=np.int64), rotates=rotates)
     check_sizes(
         design.k_min,
         design.k_max,
@@ -181,8 +233,25 @@ def make_plan(
         empty.most,
         class_names if strata is not None else None,
     )
+    if rotates:
+        _check_rotation(design, codes)
     round_sizes, n_contributions = _rounds(empty)
-    return DrawnPlan(design, seed, codes, points, round_sizes, n_contributions)
+    return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
+
+
+def _check_rotation(design: Design, strata: IntArray) -> None:
+    """Raise a clear error unless rows can take turns at every size of the design."""
+    n_rows = len(strata)
+    if n_rows < 2 * N_BLOCKS:
+        raise CardinalityError(
+            f"the table has {n_rows} rows: expected at least {2 * N_BLOCKS}, since rows take "
+            "turns in training, scoring and being valued. Pass more rows, or a validation set."
+        )
+    if design.k_max > largest_size(n_rows):
+        raise CardinalityError(
+            f"k_max={design.k_max} does not fit a table of {n_rows:,} rows that also score: "
+            f"expected at most {largest_size(n_rows):,}. Lower k_max, or pass a validation set."
+        )
 
 
 def _rounds(plan: DrawnPlan) -> tuple[IntArray, int]:
@@ -190,7 +259,8 @@ def _rounds(plan: DrawnPlan) -> tuple[IntArray, int]:
     design, blocks = plan.design, plan.blocks
     turns = design.sizes if design.name == "grid" else (0,)
     target = -(-design.samples // len(turns))
-    if len(blocks[0]) == 1 or plan.points[0] >= len(plan.strata):  # nobody is ever inside D
+    is_alone = len(blocks[0]) == 1 or plan.points[0] >= len(plan.strata)
+    if is_alone:  # each task values all of its points
         sizes = np.tile(np.array(turns, dtype=np.int64), target)
         return sizes, len(sizes) * len(plan.points)
 

@@ -15,15 +15,19 @@ import numpy.typing as npt
 from apiece._base.code import code_digest
 from apiece._base.machine import describe_machine
 from apiece._base.typing import AnyArray, IntArray
+from apiece.collection._design import log_spaced
 from apiece.collection._groups import GroupPlan
 from apiece.collection._plan import DrawnPlan
 from apiece.data import Dataset, Groups
-from apiece.engines import Engine
+from apiece.engines import Engine, surrogate_of
 from apiece.errors import PlanError
 from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_THEORY_SIZES = 5  # at which what theory says of a point is kept; between them it is smooth
 
 
 def default_sizes(dataset: Dataset, groups: Groups | None = None) -> tuple[int, int]:
@@ -94,7 +98,7 @@ def describe(
             "metric": code_digest(engine.metric),
         },
         "engine": {"name": engine.name, "is_exact": engine.is_exact},
-        "design": plan.design.describe(),
+        "design": plan.describe(),
         "samples": plan.design.samples,
         "seed": plan.seed,
         "n_contributions": plan.n_contributions,
@@ -118,11 +122,14 @@ def _digest(plan: DrawnPlan | GroupPlan) -> str:
 
 
 def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
-    """Return the points by position: ``id``, ``label``, ``role``, ``valued``."""
+    """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
+
+    Where scoring rows rotate, ``theory_<size>_<term>`` are what theory says of each point.
+    """
     import pandas as pd
 
     positions = np.arange(dataset.n_points)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "id": dataset.ids,
             "label": dataset.labels(),
@@ -130,6 +137,15 @@ def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
             "valued": np.isin(positions, plan.points),
         }
     )
+    surrogate = surrogate_of(dataset)
+    if not (plan.rotates and surrogate.is_available):
+        return table
+    terms = {
+        f"theory_{k}_{j}": column
+        for k in log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
+        for j, column in enumerate(surrogate.terms(positions, k).T)
+    }
+    return table.assign(**terms)
 
 
 def group_table(dataset: Dataset, plan: GroupPlan, names: AnyArray) -> pd.DataFrame:

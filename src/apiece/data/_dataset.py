@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
@@ -246,6 +246,15 @@ class Dataset:
                 "pool, candidates and validation rows. Read it as it was read for collect."
             )
 
+    def scored_by(self, rows: IntArray) -> Dataset:
+        """Return the same points with some rows of the pool in place of the validation set."""
+        scored = object.__new__(Dataset)  # checked already
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        scored.__dict__.update(settings, rows_val=self.take(rows), y_val=self.y[rows], ids_val=None)
+        if "points_X" in self.__dict__:
+            scored.__dict__["points_X"] = self.points_X
+        return scored
+
     def features(self, positions: IntArray | slice) -> FloatArray:
         """Return the features of points, shape ``(n_positions, n_features)``."""
         return self.points_X[positions]
@@ -395,7 +404,8 @@ class Dataset:
             Weights of the rows in training, shape ``(n_rows,)``; `collect` then refits models.
         validation
             How much to carve: a fraction, a number of rows, or None for a fifth of the rows, at
-            most 1,000. Classes are represented in proportion.
+            most 1,000. Classes are represented in proportion. 0 sets nothing aside: `collect` then
+            lets rows take turns in scoring.
         kind
             ``"classification"`` or ``"regression"``; None decides from ``y``.
         preprocess

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._rows import Rows, take_rows
@@ -45,6 +48,8 @@ def set_aside(
     tuple of Part, Part and dict
         The pool, the scoring rows, and what was done, ready for JSON.
     """
+    if isinstance(validation, numbers.Real) and validation == 0:
+        return part, part.take(np.empty(0, dtype=np.int64)), {"carved": 0}
     codes = None if classes is None else part.y
     pool, rest = carve(len(part.y), validation, seed=seed, codes=codes, classes=classes)
     return part.take(pool), part.take(rest), {"carved": len(rest), "seed": seed}

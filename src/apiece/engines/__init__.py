@@ -10,6 +10,7 @@ from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model
 from apiece.engines._refit import RefitEngine
+from apiece.engines._surrogate import Surrogate, surrogate_of
 from apiece.engines._svm import SVMEngine
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "Model",
     "RefitEngine",
     "SVMEngine",
+    "Surrogate",
     "choose_engine",
     "choose_group_engine",
     "resolve_model",
+    "surrogate_of",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -69,6 +69,10 @@ class Engine(ABC):
         EngineError
             If a model cannot be fitted or scored; the task and point are named.
         """
+
+    def scored_by(self, rows: IntArray) -> Self:
+        """Return the same engine with some rows of the pool in place of the validation set."""
+        return replace(self, dataset=self.dataset.scored_by(rows))
 
     def join_groups(self, task: Task) -> Outcome:
         r"""Compute the contribution of every group of the task, ``task.rows``.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from apiece.errors import ApieceError, DataError, FitError, PlanError
 from apiece.estimators._common import in_memory_only
+from apiece.estimators._rows import about_population
 from apiece.laws import Laws
 from apiece.laws.provenance import plain, provenance
 from apiece.records import Contributions, Stored, Table
@@ -130,6 +131,7 @@ class Estimator(ABC):
         with opened(source, memory) as table:
             if not self.streams and not isinstance(table, Contributions):
                 raise in_memory_only(word)
+            table = about_population(table)
             of_dataset = dataset is not None and self.takes_features and features is None
             if dataset is not None and of_dataset:
                 features = _features(table, dataset)

@@ -35,6 +35,7 @@ from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._noise_scale import NoiseScale, worth_of_squares
 from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
 from apiece.estimators._regression import predict_from_features
+from apiece.estimators._rows import expected_laws
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
@@ -146,6 +147,10 @@ class Bayes(Estimator):
         if features is not None and self.prior is None:
             prior_laws = self._from_features(contributions, *features)
             return replace(self, prior=prior_laws).fit(contributions)
+        if self.prior is None and not family.needs_population:
+            expected = expected_laws(contributions)
+            if expected is not None:
+                return replace(self, prior=expected).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
         basis = family.prior_basis(k_ref)

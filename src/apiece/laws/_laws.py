@@ -205,6 +205,17 @@ class Laws:
         return middle(self.k_range)
 
     @property
+    def scope(self) -> str:
+        """What means, intervals and values are for.
+
+        ``"population"``: the population that the rows come from, since scoring rows rotated.
+        ``"scoring rows"``: the fixed validation set alone.
+        """
+        design = self.attrs.get("design")
+        rotates = isinstance(design, dict) and design.get("scoring") == "rotating"
+        return "population" if rotates else "scoring rows"
+
+    @property
     def has_law(self) -> BoolArray:
         """Which points have parameters, shape ``(n_points,)``."""
         return np.asarray(np.isfinite(self.params).all(axis=1))

@@ -10,7 +10,7 @@ for every valued point $z$ that is not in $D$: positive when the point helps, in
 from __future__ import annotations
 
 from apiece.records._caveat import caveat, marked
-from apiece.records._contributions import Contributions
+from apiece.records._contributions import Contributions, Theory
 from apiece.records._moments import Moments
 from apiece.records._table import Stored, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
@@ -23,6 +23,7 @@ __all__ = [
     "Stored",
     "Table",
     "Task",
+    "Theory",
     "Trained",
     "caveat",
     "marked",

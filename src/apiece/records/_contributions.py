@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,33 @@ from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ROWS: Final = ("task", "k", "point", "delta", "loss", "control", "active", "weight")
+
+
+@dataclass(frozen=True, eq=False)
+class Theory:
+    """What theory says of each point at some sizes, for estimators to learn the weights of.
+
+    Parameters
+    ----------
+    sizes
+        Cardinalities, rising, shape ``(n_sizes,)``.
+    terms
+        Quantities that the expected contribution is a combination of, shape
+        ``(n_points, n_sizes, n_terms)``.
+    """
+
+    sizes: FloatArray
+    terms: FloatArray
+
+    def of(self, points: IntArray) -> Theory:
+        """Return what theory says of some points."""
+        return replace(self, terms=self.terms[points])
+
+    def scaled(self, factor: float) -> Theory:
+        """Return it in other units of the loss."""
+        return replace(self, terms=self.terms * factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +60,15 @@ class Contributions:
         The points' names, shape ``(n_points,)``.
     attrs
         Where the rows came from: dataset, model, metric, design, seed.
+    control
+        What first-order theory predicts for each contribution, less its mean over draws, up to a
+        factor, shape ``(n_rows,)``; None where scoring rows do not rotate.
+    active
+        The blocks of rows that each task drew from, as bits, shape ``(n_rows,)``; None likewise.
+    weight
+        How many contributions each row counts for, shape ``(n_rows,)``; None for one.
+    theory
+        What theory says of each point; None where it is not known.
     """
 
     task: IntArray
@@ -42,6 +78,10 @@ class Contributions:
     loss: FloatArray
     ids: AnyArray
     attrs: dict[str, Any] = field(default_factory=dict)
+    control: FloatArray | None = None
+    active: IntArray | None = None
+    weight: FloatArray | None = None
+    theory: Theory | None = None
 
     @classmethod
     def from_arrays(
@@ -93,9 +133,10 @@ class Contributions:
         first = tables[0]
         columns = {
             name: np.concatenate([getattr(table, name) for table in tables])
-            for name in ("task", "k", "point", "delta", "loss")
+            for name in _ROWS
+            if getattr(first, name) is not None
         }
-        return cls(ids=first.ids, attrs=first.attrs, **columns)
+        return cls(ids=first.ids, attrs=first.attrs, theory=first.theory, **columns)
 
     def __len__(self) -> int:
         return len(self.delta)
@@ -135,7 +176,8 @@ class Contributions:
         place = np.full(self.n_points, -1)
         place[points] = np.arange(len(points))
         found = self.where(place[self.point] >= 0)
-        return replace(found, point=place[found.point], ids=self.ids[points])
+        theory = None if self.theory is None else self.theory.of(points)
+        return replace(found, point=place[found.point], ids=self.ids[points], theory=theory)
 
     def between(self, low: int, high: int) -> Contributions:
         """Return the rows at cardinalities from ``low`` to ``high`` alone."""
@@ -163,27 +205,16 @@ class Contributions:
 
     def scaled(self, factor: float) -> Contributions:
         """Return the same table in other units: every contribution and loss times ``factor``."""
-        return Contributions(
-            task=self.task,
-            k=self.k,
-            point=self.point,
-            delta=self.delta * factor,
-            loss=self.loss * factor,
-            ids=self.ids,
-            attrs=self.attrs,
-        )
+        theory = None if self.theory is None else self.theory.scaled(factor)
+        return replace(self, delta=self.delta * factor, loss=self.loss * factor, theory=theory)
 
     def where(self, keep: npt.NDArray[np.bool_]) -> Contributions:
         """Return the rows for which ``keep`` is true, with the same ids."""
-        return Contributions(
-            task=self.task[keep],
-            k=self.k[keep],
-            point=self.point[keep],
-            delta=self.delta[keep],
-            loss=self.loss[keep],
-            ids=self.ids,
-            attrs=self.attrs,
-        )
+        columns: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[keep]
+            for name in _ROWS
+        }
+        return replace(self, **columns)
 
     def table(self) -> pd.DataFrame:
         """Return the rows as pandas: ``task``, ``k``, ``point`` (its id), ``delta``, ``loss``."""
@@ -203,17 +234,23 @@ class Contributions:
         r"""Summarise each point's contributions at each cardinality.
 
         For point $i$ and cardinality $k$ with contributions $\Delta_1, \ldots, \Delta_n$:
-        ``n`` = $n$, ``mean`` = $\bar\Delta$ and ``m2`` = $\sum_j (\Delta_j - \bar\Delta)^2$.
+        ``n`` = $n$, ``mean`` = $\bar\Delta$ and ``m2`` = $\sum_j (\Delta_j - \bar\Delta)^2$,
+        all of them weighted where rows have a ``weight``.
         """
         order = np.lexsort((self.k, self.point))
         point, k, delta = self.point[order], self.k[order], self.delta[order]
         is_first = np.ones(len(point), dtype=bool)
         is_first[1:] = (point[1:] != point[:-1]) | (k[1:] != k[:-1])
         starts = np.flatnonzero(is_first)
-        n = np.diff(np.append(starts, len(point))).astype(np.float64)
-        mean = np.add.reduceat(delta, starts) / n if len(starts) else np.empty(0)
-        residual = delta - np.repeat(mean, n.astype(np.int64))
-        m2 = np.add.reduceat(residual**2, starts) if len(starts) else np.empty(0)
+        count = np.diff(np.append(starts, len(point)))
+        weight = np.ones(len(point)) if self.weight is None else self.weight[order]
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.add.reduceat(values, starts) if len(starts) else np.empty(0)
+
+        n = total(weight)
+        mean = total(weight * delta) / n
+        m2 = total(weight * (delta - np.repeat(mean, count)) ** 2)
 
         row = point[starts]
         sizes_of = np.bincount(row, minlength=self.n_points)

@@ -26,6 +26,13 @@ class Task:
     rows
         Where groups are valued: the positions that join ``D`` together, for each of ``points``,
         which then are positions among the groups. None where every point is its own row.
+    scoring
+        Positions in the pool of the rows that score this task, none of them in ``subset`` or
+        ``points``; None where the dataset's validation set does.
+    active
+        The blocks of rows that the task draws from, as the bits of a number; 0 where all do.
+    block_of
+        The block of every row of the pool; None where there are none.
     """
 
     index: int
@@ -33,6 +40,9 @@ class Task:
     points: IntArray
     seed: int
     rows: tuple[IntArray, ...] | None = None
+    scoring: IntArray | None = None
+    active: int = 0
+    block_of: IntArray | None = None
 
     @property
     def cardinality(self) -> int:
@@ -61,12 +71,15 @@ class Outcome:
         decrement; nan where training is taken as it is, inf where the fit on D has no certificate.
     notes
         Counts for the user, such as how many fits stopped before convergence.
+    control
+        What theory predicts for each contribution, shape ``(n_points,)``; None if not asked.
     """
 
     loss: float
     delta: FloatArray
     certificate: float = float("nan")
     notes: dict[str, int] = field(default_factory=dict)
+    control: FloatArray | None = None
 
 
 class Plan(Protocol):

@@ -5,7 +5,7 @@ from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import EngineRecord, Manifest, refuse_mismatch
 from apiece.store._places import place_of, redacted
 from apiece.store._run import Progress, Run, open_run
-from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, make_shard
+from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, TaskRows, make_shard
 from apiece.store._store import FolderStore, MemoryStore, Store
 from apiece.store._streamed import Streamed
 
@@ -22,6 +22,7 @@ __all__ = [
     "Shard",
     "Store",
     "Streamed",
+    "TaskRows",
     "Unit",
     "laws_of",
     "make_shard",

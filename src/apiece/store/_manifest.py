@@ -112,10 +112,14 @@ class EngineRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignRecord(Record):
-    """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid."""
+    """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid.
+
+    ``scoring`` is ``"rotating"`` where rows take turns in scoring; None for a validation set.
+    """
 
     name: str
     sizes: list[int] | None = None
+    scoring: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray
-from apiece.records import Contributions, Moments, Table, caveat
+from apiece.records import Contributions, Moments, Table, Theory, caveat
 from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, Store
 from apiece.store._streamed import Losses, Streamed
@@ -119,6 +119,22 @@ class Run:
         return self.store.points
 
     @property
+    def rotates(self) -> bool:
+        """Whether each task was scored on rows that were drawn with it."""
+        return bool(self.manifest.design.scoring == "rotating")
+
+    @property
+    def theory(self) -> Theory | None:
+        """What theory says of the valued points; None where it was not computed."""
+        names = [name for name in self.points.columns if str(name).startswith("theory_")]
+        if not names:
+            return None
+        sizes = sorted({int(name.split("_")[1]) for name in names})
+        valued = self.points[self.points["valued"]]
+        terms = valued[names].to_numpy(dtype=np.float64).reshape(len(valued), len(sizes), -1)
+        return Theory(np.array(sizes, dtype=np.float64), terms)
+
+    @property
     def ids(self) -> AnyArray:
         """The ids of the valued points, shape ``(n_valued,)``."""
         return np.asarray(self.points["id"][self.points["valued"]])
@@ -203,6 +219,9 @@ class Run:
             loss=join("loss", np.float64),
             ids=self.ids,
             attrs=self.provenance(),
+            control=join("control", np.float64) if self.rotates else None,
+            active=join("active", np.int64) if self.rotates else None,
+            theory=self.theory,
         )
 
     def streamed(self, memory: int | str) -> Streamed:
@@ -223,6 +242,8 @@ class Run:
             attrs=self.provenance(),
             n_rows=self.progress().n_contributions,
             memory=as_bytes("memory", memory),
+            rotates=self.rotates,
+            theory=self.theory,
         )
 
     def opened(self, memory: int | str | None = None) -> AbstractContextManager[Table]:

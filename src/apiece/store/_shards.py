@@ -1,7 +1,9 @@
 """Shards: Parquet files of contributions that any tool can read, and that vouch for themselves.
 
 Columns: ``task`` (int32), ``k`` (int32), ``point`` (int32, a position in ``points.parquet``),
-``delta`` and ``loss`` (float64, in units of the loss). The file's metadata, under the key
+``delta`` and ``loss`` (float64, in units of the loss), ``control`` (float64, what theory predicts
+for the contribution) and ``active`` (int32, the blocks of rows that its task drew from, as bits),
+both left out where scoring rows do not rotate. The file's metadata, under the key
 ``apiece``, is JSON with the shard's place in the run and a digest of its columns, so that a
 truncated or altered file is noticed and computed again.
 """
@@ -13,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -33,7 +35,24 @@ _COLUMNS: dict[str, np.dtype[Any]] = {
     "point": np.dtype("<i4"),
     "delta": np.dtype("<f8"),
     "loss": np.dtype("<f8"),
+    "control": np.dtype("<f8"),
+    "active": np.dtype("<i4"),
 }
+
+
+_ROTATING = ("control", "active")  # columns of runs whose scoring rows rotate
+
+
+class TaskRows(NamedTuple):
+    """The contributions of one task, on their way into a shard."""
+
+    task: int
+    k: int
+    points: AnyArray
+    delta: AnyArray
+    loss: float
+    control: AnyArray | None = None
+    active: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,8 @@ class Shard:
     footer
         Its place in the run, and what the engine said about it.
     columns
-        ``task``, ``k``, ``point``, ``delta``, ``loss``, each of shape ``(n_rows,)``.
+        ``task``, ``k``, ``point``, ``delta``, ``loss``, ``control``, ``active``, each of shape
+        ``(n_rows,)``.
     """
 
     footer: Footer
@@ -106,12 +126,10 @@ class Shard:
         return self.footer.index
 
 
-def make_shard(
-    index: int, rows: Iterable[tuple[int, int, AnyArray, AnyArray, float]], **meta: Any
-) -> Shard:
-    """Build a shard from ``(task, k, points, delta, loss)`` of each of its tasks."""
-    rows = list(rows)
-    counts = [len(points) for _, _, points, _, _ in rows]
+def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Any) -> Shard:
+    """Build a shard from the contributions of its tasks."""
+    rows = [TaskRows(*task) for task in tasks]
+    counts = [len(row.points) for row in rows]
 
     def repeat(values: list[Any], name: str) -> AnyArray:
         return np.repeat(np.array(values, dtype=_COLUMNS[name]), counts)
@@ -121,11 +139,16 @@ def make_shard(
         return np.concatenate([empty, *values]).astype(_COLUMNS[name], copy=False)
 
     columns = {
-        "task": repeat([row[0] for row in rows], "task"),
-        "k": repeat([row[1] for row in rows], "k"),
-        "point": join([row[2] for row in rows], "point"),
-        "delta": join([row[3] for row in rows], "delta"),
-        "loss": repeat([row[4] for row in rows], "loss"),
+        "task": repeat([row.task for row in rows], "task"),
+        "k": repeat([row.k for row in rows], "k"),
+        "point": join([row.points for row in rows], "point"),
+        "delta": join([row.delta for row in rows], "delta"),
+        "loss": repeat([row.loss for row in rows], "loss"),
+        "control": join(
+            [np.zeros(len(row.points)) if row.control is None else row.control for row in rows],
+            "control",
+        ),
+        "active": repeat([row.active for row in rows], "active"),
     }
     return Shard(Footer(index, sum(counts), **meta), columns)
 
@@ -145,14 +168,21 @@ def encode(shard: Shard) -> bytes:
         "failed": {str(task): message for task, message in foot.failed.items()},
     }
     meta["digest"] = _digest(shard.columns, meta)
-    table = pa.table(shard.columns)
+    rotates = bool(shard.columns["active"].any())
+    table = pa.table(
+        {name: shard.columns[name] for name in _COLUMNS if rotates or name not in _ROTATING}
+    )
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
         table.schema,
         compression="zstd",
-        use_dictionary=["task", "k", "loss"],
-        column_encoding={"point": "DELTA_BINARY_PACKED", "delta": "BYTE_STREAM_SPLIT"},
+        use_dictionary=["task", "k", "loss", *(["active"] if rotates else [])],
+        column_encoding={
+            "point": "DELTA_BINARY_PACKED",
+            "delta": "BYTE_STREAM_SPLIT",
+        }
+        | ({"control": "BYTE_STREAM_SPLIT"} if rotates else {}),
         write_statistics=False,
         store_schema=False,
     ) as writer:
@@ -227,6 +257,8 @@ def _checked(where: str) -> Iterator[None]:
 
 
 def _column(table: pa.Table, name: str) -> AnyArray:
+    if name in _ROTATING and name not in table.column_names:
+        return np.zeros(table.num_rows, dtype=_COLUMNS[name])
     column = table.column(name)
     if column.null_count:
         raise ValueError(f"column {name} has missing values")

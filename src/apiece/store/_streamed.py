@@ -18,11 +18,15 @@ from typing import Any, Final, Self
 import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, IntArray
-from apiece.records import Contributions, Moments
+from apiece.records import Contributions, Moments, Theory
 
 _ROW: Final = np.dtype(
-    [("task", "<i4"), ("k", "<i4"), ("point", "<i4"), ("delta", "<f8"), ("loss", "<f8")]
+    [
+        *(("task", "<i4"), ("k", "<i4"), ("point", "<i4"), ("delta", "<f8"), ("loss", "<f8")),
+        *(("control", "<f8"), ("active", "<i4")),
+    ]
 )
+_PLAIN: Final = ("task", "k", "point", "delta", "loss")
 _BYTES_PER_ROW: Final = 200  # a row in memory, with its moments and what sorting takes
 _MOST_BLOCKS: Final = 500  # scratch files open at once
 
@@ -38,7 +42,7 @@ class Losses:
         """Take in the tasks that begin in a shard."""
         rows = np.flatnonzero(columns["task"] > self._last)
         if len(rows):
-            begun: dict[str, Any] = {name: columns[name][rows] for name in _ROW.names or ()}
+            begun: dict[str, Any] = {name: columns[name][rows] for name in _PLAIN}
             losses = Contributions(**begun, ids=np.empty(0)).losses()
             self.moments = Moments.joined([self.moments, losses])
             self._last = int(begun["task"].max())
@@ -59,6 +63,10 @@ class Streamed:
         How many there are, about.
     memory
         Bytes that a block may take.
+    rotates
+        Whether scoring rows rotate, so that ``control`` and ``active`` mean something.
+    theory
+        What theory says of each point, or None.
     """
 
     def __init__(
@@ -69,8 +77,11 @@ class Streamed:
         attrs: dict[str, Any],
         n_rows: int,
         memory: int,
+        rotates: bool = False,
+        theory: Theory | None = None,
     ) -> None:
-        self.ids, self.attrs = ids, attrs
+        self.ids, self.attrs, self.theory = ids, attrs, theory
+        self._rotates = rotates
         n_blocks = -(-n_rows * _BYTES_PER_ROW // max(memory, 1))
         n_blocks = min(max(n_blocks, 1), max(len(ids), 1), _MOST_BLOCKS)
         self._borders = np.linspace(0, len(ids), n_blocks + 1).astype(np.int64)
@@ -90,7 +101,7 @@ class Streamed:
             for columns in shards:
                 rows = np.empty(len(columns["delta"]), dtype=_ROW)
                 for name in _ROW.names or ():
-                    rows[name] = columns[name]
+                    rows[name] = columns.get(name, 0)
                 self._losses.add(columns)
                 self._count(rows)
                 block = np.searchsorted(self._borders, rows["point"], side="right") - 1
@@ -149,7 +160,7 @@ class Streamed:
         found = [rows[place[rows["point"]] >= 0] for rows in map(self._read, self._files)]
         rows = np.concatenate(found)
         rows = rows[np.argsort(rows["task"], kind="stable")]
-        return self._table(rows, place[rows["point"]], self.ids[points])
+        return self._table(rows, place[rows["point"]], points)
 
     def losses(self) -> Moments:
         """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row."""
@@ -169,7 +180,8 @@ class Streamed:
         """Yield the rows of consecutive points, one block after another."""
         for start, end, file in zip(self._borders, self._borders[1:], self._files, strict=False):
             rows = self._read(file)
-            yield self._table(rows, rows["point"].astype(np.int64) - start, self.ids[start:end])
+            places = np.arange(start, end)
+            yield self._table(rows, rows["point"].astype(np.int64) - start, places)
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
         """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
@@ -184,15 +196,18 @@ class Streamed:
         folder = Path(self._scratch.name)
         return [folder / str(index) for index in range(len(self._borders) - 1)]
 
-    def _table(self, rows: AnyArray, point: IntArray, ids: AnyArray) -> Contributions:
+    def _table(self, rows: AnyArray, point: IntArray, places: IntArray) -> Contributions:
         return Contributions(
             task=rows["task"].astype(np.int64),
             k=rows["k"].astype(np.int64),
             point=point,
             delta=rows["delta"].copy(),
             loss=rows["loss"].copy(),
-            ids=ids,
+            ids=self.ids[places],
             attrs=self.attrs,
+            control=rows["control"].copy() if self._rotates else None,
+            active=rows["active"].astype(np.int64) if self._rotates else None,
+            theory=None if self.theory is None else self.theory.of(places),
         )
 
     def _read(self, file: Path) -> AnyArray:

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from apiece.errors import StoreError
-from apiece.store import Manifest, Shard, Store, make_shard
+from apiece.store import Manifest, Shard, Store, TaskRows, make_shard
 
 POINTS = pd.DataFrame({"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool", "valued": True})
 
@@ -62,7 +62,7 @@ class StoreContract(ABC):
         first = 2 * index
         tasks = range(first, first + n_tasks)
         rows = [
-            (task, 3, np.arange(3), (task + 1) * np.array([0.1, -0.2, 1e-300]), 0.5)
+            TaskRows(task, 3, np.arange(3), (task + 1) * np.array([0.1, -0.2, 1e-300]), 0.5)
             for task in tasks[n_failed:]
         ]
         failed = dict.fromkeys(tasks[:n_failed], "it failed")

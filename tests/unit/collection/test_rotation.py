@@ -1,0 +1,117 @@
+"""Scoring rows that rotate: who trains, who scores, who is valued."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import apiece
+from apiece.collection import Design, largest_size, make_plan
+from apiece.errors import CardinalityError, PlanError
+
+STRATA = np.repeat([0, 1, 2], [120, 60, 20])
+
+
+def plan(samples=4, sizes=(20, 60), seed=3, strata=STRATA, points=None, **settings):
+    design = Design.of(sizes, name="log-uniform", samples=samples, **settings)
+    points = np.arange(len(strata)) if points is None else points
+    return make_plan(
+        design, n_pool=len(strata), points=points, seed=seed, strata=strata, rotates=True
+    )
+
+
+def test_training_rows_scoring_rows_and_valued_points_are_disjoint_and_every_class_is_there():
+    drawn = plan()
+    for index in range(len(drawn)):
+        task = drawn[index]
+        parts = np.concatenate([task.subset, task.scoring, task.points])
+        assert len(np.unique(parts)) == len(parts) == len(STRATA)
+        assert 20 <= len(task.subset) <= 60
+        for rows in (task.subset, task.scoring):
+            assert set(STRATA[rows]) == {0, 1, 2}
+
+
+def test_every_row_is_valued_often_enough_trains_and_scores():
+    drawn = plan(samples=30)
+    tasks = [drawn[index] for index in range(len(drawn))]
+    for part in ("points", "subset", "scoring"):
+        counts = np.bincount(np.concatenate([getattr(t, part) for t in tasks]), minlength=200)
+        assert counts.min() >= (30 if part == "points" else 1)
+    assert drawn.n_contributions == sum(len(task.points) for task in tasks)
+
+
+def test_a_plan_for_more_samples_begins_with_the_tasks_of_the_plan_for_fewer():
+    few, many = plan(samples=3), plan(samples=6)
+    for index in range(len(few)):
+        assert_array_equal(few[index].subset, many[index].subset)
+        assert_array_equal(few[index].scoring, many[index].scoring)
+        assert few[index].active == many[index].active
+
+
+def test_blocks_hold_every_class_in_proportion():
+    blocks = plan().rotation.block_of
+    for code in range(3):
+        counts = np.bincount(blocks[code == STRATA], minlength=16)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_a_point_with_draws_to_itself_is_never_in_an_active_block():
+    drawn = plan(share=1, samples=2)
+    for index in range(0, len(drawn), 7):
+        task = drawn[index]
+        assert len(task.points) == 1
+        assert task.points[0] not in {*task.subset.tolist(), *task.scoring.tolist()}
+
+
+def test_candidates_are_valued_by_every_task():
+    drawn = plan(points=np.arange(200, 205))
+    assert all(len(drawn[index].points) == 5 for index in range(len(drawn)))
+
+
+def test_sizes_that_leave_too_few_rows_to_score_are_refused():
+    assert largest_size(200) == 130
+    with pytest.raises(CardinalityError, match="at most 130"):
+        plan(sizes=(20, 150))
+    with pytest.raises(CardinalityError, match="at least 32"):
+        plan(strata=np.zeros(20, dtype=np.int64), sizes=(4, 8))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 3))
+    y = (X[:, 0] + rng.normal(size=160) > 0).astype(int)
+    return apiece.Dataset.from_arrays(X, y, validation=0)
+
+
+def test_a_dataset_that_sets_nothing_aside_rotates_unless_told_otherwise(data):
+    assert data.n_pool == 160
+    run = apiece.collect(data, sizes=(20, 50), samples=4, random_state=1, progress=False)
+    assert run.rotates
+    assert len(run.ids) == 160
+    with pytest.raises(PlanError, match="no validation rows"):
+        apiece.collect(data, sizes=(20, 50), scoring="fixed", progress=False)
+    with pytest.raises(PlanError, match="groups"):
+        apiece.collect(data, sizes=(20, 50), groups=np.arange(160) % 4, progress=False)
+
+
+def test_contributions_are_those_of_refits_scored_on_the_rows_of_the_task(data):
+    settings = {"sizes": (20, 50), "samples": 2, "random_state": 1, "progress": False}
+    fast = apiece.collect(data, **settings).contributions()
+    slow = apiece.collect(data, engine="refit", **settings).contributions()
+    assert_array_equal(fast.point, slow.point)
+    # The refit engine stops at scikit-learn's tolerance of 1e-4.
+    assert_allclose(fast.delta, slow.delta, atol=2e-4)
+    assert_allclose(fast.control, slow.control)
+
+
+def test_resumed_and_parallel_runs_equal_one_that_was_not_interrupted(data, tmp_path):
+    settings = {"sizes": (20, 50), "random_state": 1, "progress": False}
+    whole = apiece.collect(data, samples=6, **settings).contributions()
+    apiece.collect(data, samples=2, to=tmp_path / "run", **settings)
+    resumed = apiece.collect(data, samples=6, n_jobs=2, to=tmp_path / "run", **settings)
+    again = apiece.open(tmp_path / "run").contributions()
+    for name in ("task", "k", "point", "delta", "control", "active"):
+        assert_array_equal(getattr(again, name), getattr(whole, name))
+    assert_array_equal(resumed.theory.terms, again.theory.terms)
