@@ -54,9 +54,10 @@ def describe_target(dataset: Dataset, *, is_guess: bool = True) -> str:
 def small_data(dataset: Dataset) -> str | None:
     """Return in plain words why results will be noisy; None if there is enough data."""
     reasons = []
-    if dataset.n_validation < FEW_SCORING_ROWS:
+    n_scoring = dataset.n_validation or dataset.n_pool  # without a validation set all rows score
+    if n_scoring < FEW_SCORING_ROWS:
         reasons.append(
-            f"only {count(dataset.n_validation, 'row')} to score on (at least {FEW_SCORING_ROWS} "
+            f"only {count(n_scoring, 'row')} to score on (at least {FEW_SCORING_ROWS} "
             "are better), so values depend on which rows these are"
         )
     if dataset.classes is not None:
