@@ -38,7 +38,7 @@ def check_request(dataset: Dataset, *, n_valued: int, samples: int) -> None:
 
 def _weaknesses(dataset: Dataset, *, n_valued: int, samples: int) -> list[str]:
     found = []
-    if dataset.n_validation < _FEW_SCORING_ROWS:
+    if 0 < dataset.n_validation < _FEW_SCORING_ROWS:
         found.append(
             f"the loss is measured on {dataset.n_validation} validation rows: values describe "
             "these rows more than the task. Set aside a hundred or more."
@@ -52,7 +52,7 @@ def _weaknesses(dataset: Dataset, *, n_valued: int, samples: int) -> list[str]:
                 "training sets hold one or two of them, and values of its points are uncertain. "
                 "Add points of that class, or merge classes."
             )
-    share = _in_pool(dataset)
+    share = _in_pool(dataset) if dataset.n_validation else 0.0
     if share >= _SAME:
         found.append(
             f"{share:.0%} of the validation rows are also in the pool: a point then scores "
