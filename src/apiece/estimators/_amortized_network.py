@@ -21,7 +21,7 @@ from apiece.estimators._network import NetworkConfig, load_torch, local
 from apiece.estimators._reader import Inputs, Reader
 from apiece.estimators._training import tensors, visible
 from apiece.laws import FitStatus, Laws
-from apiece.laws._family import family_from_json
+from apiece.laws._words import family_from_json
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark

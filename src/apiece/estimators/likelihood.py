@@ -145,7 +145,7 @@ class Likelihood(Estimator):
                 "expected a family such as power, series or series24. Pass one of these, or use "
                 "bayes, which learns from all points."
             )
-        if family.decay is not None:
+        if family.is_power_law:
             bins = Bins.of_counts(*contributions.sizes(), max_sizes=_BINS, n_bins=_BINS)
             blocks = [
                 self._fit_power(moments, family, bins, k_ref)
@@ -205,7 +205,7 @@ class Likelihood(Estimator):
             (FitStatus.ALL_ZERO, is_zero),
             (FitStatus.ONE_SIZE, one_size),
             (FitStatus.EXACT, left <= 0),
-            (FitStatus.AT_BOUND, (beta <= 0) | (beta >= upper)),
+            (FitStatus.AT_BOUND, (beta <= 0) | (beta >= upper) | basis.at_ends(u)),
         )
         sigma = np.sqrt(q / np.maximum(total, 1)) * k_ref ** (beta / 2)
         unit = np.ldexp(1.0, exponent)

@@ -11,9 +11,10 @@ modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\ps
 from __future__ import annotations
 
 from apiece.laws._basis import FamilyBasis
-from apiece.laws._family import Family, FamilyLike, ShapePrior, resolve_family
+from apiece.laws._family import Family, FamilyLike, ShapePrior
 from apiece.laws._laws import Estimate, Laws
 from apiece.laws._linear import Linear
+from apiece.laws._words import resolve_family
 from apiece.laws.blend import Blend
 from apiece.laws.power import Power
 from apiece.laws.ridge import Ridge

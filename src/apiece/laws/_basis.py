@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from apiece._base.typing import FloatArray
+from apiece._base.typing import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from apiece.laws._family import Family
@@ -104,6 +104,12 @@ class FamilyBasis:
         values = np.broadcast_to(self.nodes[shape], (len(x), len(self.typical)))
         values = values if centre is None else values + (centre - self.typical)
         return self.family.columns(x, values, self.k_ref)
+
+    def at_ends(self, local: FloatArray) -> BoolArray:
+        """Return which points, ``(n, p)``, have a shape coordinate at an end of its range."""
+        shape = local[:, local.shape[1] - len(self.typical) :]
+        ends = [self.nodes.min(axis=0), self.nodes.max(axis=0)]
+        return np.asarray(((shape <= ends[0]) | (shape >= ends[1])).any(axis=1))
 
     def nearest(self, curves: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``u`` and shape coordinates nearest to curves at sizes ``k_ref x``.

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from apiece._base.check import unknown_name
 from apiece._base.typing import FloatArray
 from apiece.errors import DataError
-from apiece.laws._family import Family, FamilyLike, resolve_family
+from apiece.laws._family import Family, FamilyLike
+from apiece.laws._words import resolve_family
 from apiece.laws.status import FitStatus, statuses
 
 NUMBERS: Final = ("sigma", "beta", "r2", "r2_variance")

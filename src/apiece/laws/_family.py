@@ -20,20 +20,18 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from apiece._base.check import unknown_name
 from apiece._base.typing import FloatArray
-from apiece.errors import ApieceError, FitError, StoreError
+from apiece.errors import ApieceError, FitError
+from apiece.laws import _words
 from apiece.laws._basis import FamilyBasis, power_law_moments
-from apiece.laws.student import around, standard_error
+from apiece.laws._ellipsoid import extremes
 
 FamilyLike: TypeAlias = "str | Family"
 Term: TypeAlias = tuple[str, float | str]
 
-_KNOWN: Final[dict[str, type[Family]]] = {}  # every family defined in this session, by its key
 _NODES: Final = {0: 1, 1: 25, 2: 9}  # values of each shape coordinate on the grid; otherwise 5
 _WIDER: Final = 3.0  # how much wider than typical the grid's masses are
 _STEP: Final = 1e-5  # of a shape coordinate, for derivatives
-_REFINEMENTS: Final = 12  # steps towards the ends of an interval of three coordinates or more
 
 
 class ShapePrior(NamedTuple):
@@ -77,7 +75,7 @@ class Family(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if hasattr(cls, "name"):
-            _KNOWN[_key(cls)] = cls
+            _words.KNOWN[_words.key(cls)] = cls
 
     @property
     @abstractmethod
@@ -115,6 +113,11 @@ class Family(ABC):
     def is_linear(self) -> bool:
         """Whether curves are linear in all coordinates."""
         return not self.shapes
+
+    @property
+    def is_power_law(self) -> bool:
+        """Whether curves are ``scale * k**-decay``, and there are no other parameters."""
+        return self.parameters == (self.scale, self.decay)
 
     @property
     def n_linear(self) -> int:
@@ -173,9 +176,7 @@ class Family(ABC):
         r"""Return the least and the largest curve within ``reach`` standard errors.
 
         That is over all coordinates with $(\theta - \hat\theta)^\top C^{-1}(\theta - \hat\theta)
-        \le r^2$. The surface of that ellipsoid is looked at in many directions. With three
-        coordinates or more, the best of them are followed to the extremes, at which
-        $\theta = \hat\theta \pm r\,C g / \sqrt{g^\top C g}$ for the gradient $g$ at $\theta$.
+        \le r^2$.
 
         Parameters
         ----------
@@ -191,45 +192,7 @@ class Family(ABC):
         tuple of FloatArray
             Ends of the intervals, each of shape ``(n, n_k)``; nan where ``cov`` is nan.
         """
-        local, (n, p) = self.to_local(params, k_ref), params.shape
-        reach = np.broadcast_to(reach, n)
-        ends = np.full((2, n, len(k)), [[[np.inf]], [[-np.inf]]])
-        best = np.zeros((2, n, len(k), p)) if p > 2 else None
-        for off in around(cov, reach):
-            psi = self.mean(self.from_local(local + off, k_ref), k)
-            if best is not None:
-                for place, is_better in zip(best, (psi < ends[0], psi > ends[1]), strict=True):
-                    np.copyto(place, off[:, None, :], where=is_better[..., None])
-            ends = np.stack([np.minimum(ends[0], psi), np.maximum(ends[1], psi)])
-        if best is not None:
-            for j, size in enumerate(k):
-                for sign, end, place in zip((-1.0, 1.0), ends, best, strict=True):
-                    self._follow(sign, end[:, j], local, place[:, j], cov, reach, size, k_ref)
-        return ends[0], ends[1]
-
-    def _follow(
-        self,
-        sign: float,
-        end: FloatArray,
-        local: FloatArray,
-        off: FloatArray,
-        cov: FloatArray,
-        reach: FloatArray,
-        size: float,
-        k_ref: float,
-    ) -> None:
-        """Move ``off`` along the ellipsoid to where the curve is extreme; ``end`` is updated.
-
-        Each step goes half way towards where the gradient points to, which cannot overshoot.
-        """
-        x, k = np.full((len(local), 1), size / k_ref), np.array([size])
-        towards = np.zeros((len(local), 1, local.shape[1]))
-        for _ in range(_REFINEMENTS):
-            slope = self.slopes(local + off, x, k_ref)
-            towards = _unit(towards + _unit(slope, cov), cov)
-            off = sign * np.einsum("n,npq,nmq->np", reach, cov, towards)
-            psi = self.mean(self.from_local(local + off, k_ref), k)[:, 0]
-            np.copyto(end, psi, where=sign * psi > sign * end)
+        return extremes(self, params, cov, reach, k, k_ref)
 
     # What estimators need.
 
@@ -389,7 +352,7 @@ class Family(ABC):
         """Return the family as plain values: its key under ``family``, and its settings."""
         this: Any = self
         names = [field.name for field in fields(this)] if is_dataclass(this) else []
-        return {"family": _key(type(self))} | {
+        return {"family": _words.key(type(self))} | {
             name: value.to_json() if isinstance(value, Family) else value
             for name, value in ((name, getattr(self, name)) for name in names)
         }
@@ -400,77 +363,9 @@ class Family(ABC):
         Both are what `resolve_family` understands.
         """
         try:
-            is_said = _key(type(self)) == self.name and resolve_family(self.word) == self
+            is_said = (
+                _words.key(type(self)) == self.name and _words.resolve_family(self.word) == self
+            )
         except ApieceError:  # a word that depends on the sampled sizes
             is_said = False
         return self.word if is_said else self.to_json()
-
-
-def _unit(gradient: FloatArray, cov: FloatArray) -> FloatArray:
-    """Return gradients, ``(n, 1, p)``, over their standard errors; zero where these are."""
-    error = standard_error(gradient, cov)
-    return np.asarray(gradient / np.where(error > 0, error, np.inf)[..., None])
-
-
-def _key(cls: type[Family]) -> str:
-    """Return what files call a family: its name, or module and class for one from elsewhere."""
-    is_ours = cls.__module__.startswith("apiece.")
-    return cls.name if is_ours else f"{cls.__module__}:{cls.__qualname__}"
-
-
-def family_from_json(plain: Mapping[str, Any]) -> Family:
-    """Return the family that `Family.to_json` described.
-
-    Nothing is imported: a family that was written elsewhere must be defined in this session.
-    """
-    settings = dict(plain)
-    key = settings.pop("family")
-    if key not in _KNOWN:
-        module, colon, name = key.partition(":")
-        if not colon:
-            raise ValueError(f"unknown family {key!r}")
-        raise StoreError(
-            f"laws of the family {name} from {module} cannot be read: expected this family to be "
-            f"defined, and nothing is imported for a file. Import {module} first."
-        )
-    return _KNOWN[key](
-        **{
-            name: family_from_json(value)
-            if isinstance(value, dict)
-            else (tuple(value) if isinstance(value, list) else value)
-            for name, value in settings.items()
-        }
-    )
-
-
-def resolve_family(
-    family: FamilyLike | Mapping[str, Any], k_range: tuple[int, int] | None = None
-) -> Family:
-    """Return the family that a setting means: a family, or a word for one.
-
-    Parameters
-    ----------
-    family
-        ``"power"``; ``"series"``, or with some of its terms such as ``"series24"``; ``"ridge"``
-        and ``"blend"``, whose terms depend on the sampled sizes; the ``name`` of any other family
-        that has been defined and needs no settings; a family, or its JSON.
-    k_range
-        The sampled sizes.
-
-    Examples
-    --------
-    >>> resolve_family("series24")
-    Series(terms=(2, 4))
-    >>> resolve_family("ridge", (100, 1000))
-    Ridge(shifts=(0, 30, 95, 300, 949, 3000, 9487))
-    """
-    if isinstance(family, Family):
-        return family
-    if isinstance(family, Mapping):
-        return family_from_json(family)
-    if isinstance(family, str):
-        for known in list(_KNOWN.values()):
-            found = known.from_word(family, k_range)
-            if found is not None:
-                return found
-    raise unknown_name("family", family, dict.fromkeys(known.name for known in _KNOWN.values()))

@@ -21,7 +21,8 @@ from apiece._base.files import read_table, write_whole
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import StoreError
 from apiece.laws._build import NUMBERS
-from apiece.laws._family import Family, family_from_json
+from apiece.laws._family import Family
+from apiece.laws._words import family_from_json
 from apiece.laws.status import FitStatus, statuses
 
 if TYPE_CHECKING:

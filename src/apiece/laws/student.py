@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import NormalDist
 
 import numpy as np
@@ -86,52 +85,6 @@ def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
     direction = scaled / np.where(size > 0, size, 1.0)[:, :, None]
     half = np.einsum("nma,nab->nmb", direction, cov / unit[:, :, None] / unit[:, None, :])
     return np.asarray(size * np.sqrt(np.maximum(np.einsum("nmb,nmb->nm", half, direction), 0.0)))
-
-
-def around(cov: FloatArray, reach: FloatArray) -> Iterator[FloatArray]:
-    r"""Yield points of the surfaces $x^\top C^{-1} x = r^2$ of ellipsoids, 64 or more.
-
-    Parameters
-    ----------
-    cov
-        Shape ``(n, p, p)``; nan gives nan.
-    reach
-        The radii $r$, shape ``()`` or ``(n,)``.
-
-    Yields
-    ------
-    FloatArray
-        A point of each ellipsoid, shape ``(n, p)``.
-    """
-    sd = np.sqrt(np.einsum("naa->na", cov))
-    scale = (reach * sd.T).T
-    unit = np.where(sd > 0, sd, 1.0)
-    root = _lower(cov / unit[:, :, None] / unit[:, None, :])
-    for direction in _directions(cov.shape[1]):
-        yield scale * (root @ direction)
-
-
-def _directions(p: int) -> FloatArray:
-    """Return unit vectors in all directions, ``(n, p)``: a circle, or a fixed random sphere."""
-    if p == 2:
-        angle = np.arange(64) * (np.pi / 32)
-        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    normal = np.random.default_rng(0).standard_normal((32 * p, p))
-    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-    return np.concatenate([normal, -normal])
-
-
-def _lower(correlation: FloatArray) -> FloatArray:
-    """Return Cholesky factors of correlations that may be singular, shape ``(n, p, p)``."""
-    root = np.zeros_like(correlation)
-    for j in range(correlation.shape[1]):
-        left = 1 - (root[:, j, :j] ** 2).sum(axis=1)
-        root[:, j, j] = np.sqrt(np.maximum(left, 0.0))
-        size = np.where(root[:, j, j] > 1e-8, root[:, j, j], np.inf)
-        for i in range(j + 1, correlation.shape[1]):
-            shared = (root[:, i, :j] * root[:, j, :j]).sum(axis=1)
-            root[:, i, j] = np.clip((correlation[:, i, j] - shared) / size, -1.0, 1.0)
-    return root
 
 
 def roots(cov: FloatArray) -> FloatArray:
