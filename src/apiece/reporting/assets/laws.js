@@ -84,7 +84,10 @@ function curvesOfTerms(report) {
   const local = parameters.map((name, j) => arrays[`local_${j}`] ?? arrays[`param_${name}`]);
   const hasError = arrays.cov_00 !== undefined;
   const { spread, correlation } = hasError ? correlations(arrays, n, p) : {};
-  const isLinear = terms.every((term) => term.coordinate === undefined);
+  const count = terms.length;
+  const shapes = terms.map(({ coordinate }) => coordinate ?? -1);
+  const isShift = terms.map(({ kind }) => kind === "shift");
+  const isLinear = shapes.every((shape) => shape < 0);
   const [gradient, theta, step, towards, root] = [p, p, p, p, p * p].map((length) => new Float64Array(length));
   const directions = directionsOf(p);
 
@@ -100,16 +103,15 @@ function curvesOfTerms(report) {
   /* Value at the coordinates theta; its gradient is left in `gradient`. */
   function valueAt(here) {
     let sum = 0;
-    gradient.fill(0);
-    for (let a = 0; a < terms.length; a++) {
-      const { kind, coordinate } = terms[a];
+    for (let a = count; a < p; a++) gradient[a] = 0;
+    for (let a = 0; a < count; a++) {
+      const shape = shapes[a];
       let factor = here.values[a];
-      if (coordinate !== undefined) {
-        const number = theta[coordinate];
-        factor = kind === "shift" ? 1 / (here.k + number) : Math.exp(number * here.logs[a]);
-        gradient[coordinate] += theta[a] * factor * (kind === "shift" ? -factor : here.logs[a]);
+      if (shape >= 0) {
+        factor = isShift[a] ? 1 / (here.k + theta[shape]) : Math.exp(theta[shape] * here.logs[a]);
+        gradient[shape] += theta[a] * factor * (isShift[a] ? -factor : here.logs[a]);
       }
-      gradient[a] += factor;
+      gradient[a] = factor;
       sum += theta[a] * factor;
     }
     return sum;
