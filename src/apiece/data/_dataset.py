@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
@@ -17,7 +17,15 @@ from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._fingerprint import digest
 from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Table, TableOptions
-from apiece.data._rows import Rows, as_dense, join_rows, parts_of, take_rows, why_not_dense
+from apiece.data._rows import (
+    Rows,
+    as_dense,
+    is_frame,
+    join_rows,
+    parts_of,
+    take_rows,
+    why_not_dense,
+)
 from apiece.data._summary import count, describe_target
 from apiece.errors import DataError
 
@@ -30,6 +38,7 @@ _ARRAYS: Final = (
     *("rows", "points_y", "rows_val", "y_val", "ids", "classes", "ids_val", "groups"),
     "sample_weight",
 )
+_CACHED: Final = ("points_X", "_as_numbers", "X_val")  # made again where a dataset arrives
 _MOST_NAMES: Final = 100  # feature names that a manifest lists
 
 
@@ -135,6 +144,9 @@ class Dataset:
             check_text(what, words)
         self._freeze()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name not in _CACHED}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._freeze()
@@ -172,17 +184,30 @@ class Dataset:
     def points_X(self) -> FloatArray:
         """Features of all points as a dense float64 matrix, shape ``(n_points, n_features)``.
 
+        Of a table that is kept as it is (``preprocess=None``), the default preprocessing makes
+        them, for what needs numbers besides the model: neighbours, plots, other models.
+
         Raises
         ------
         DataError
-            If the table is kept as a frame, or a sparse matrix is too large.
+            If a sparse matrix is too large.
         """
-        return _read_only(as_dense(self.rows))
+        return _read_only(self._as_numbers(self.rows))
 
     @cached_property
     def X_val(self) -> FloatArray:
         """Features of the validation set as a dense float64 matrix, like `points_X`."""
-        return _read_only(as_dense(self.rows_val))
+        if not self.n_validation:
+            return self.points_X[:0]
+        return _read_only(self._as_numbers(self.rows_val))
+
+    @cached_property
+    def _as_numbers(self) -> Callable[[Rows], FloatArray]:
+        if not is_frame(self.rows):
+            return as_dense
+        from apiece.data._preprocess import default_encoder
+
+        return default_encoder(self.take(slice(self.n_pool)))
 
     @property
     def X(self) -> FloatArray:
@@ -251,8 +276,8 @@ class Dataset:
         scored = object.__new__(Dataset)  # checked already
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         scored.__dict__.update(settings, rows_val=self.take(rows), y_val=self.y[rows], ids_val=None)
-        if "points_X" in self.__dict__:
-            scored.__dict__["points_X"] = self.points_X
+        cached = {name: part for name, part in vars(self).items() if name in _CACHED[:2]}
+        scored.__dict__.update(cached)
         return scored
 
     def features(self, positions: IntArray | slice) -> FloatArray:
@@ -615,7 +640,11 @@ class Dataset:
             rows=pool.rows,
             points_y=pool.y,
             n_pool=len(pool.y),
-            rows_val=transform(transformer, scoring.rows, "the validation rows"),
+            rows_val=(
+                transform(transformer, scoring.rows, "the validation rows")
+                if len(scoring.y)
+                else take_rows(pool.rows, slice(0))
+            ),
             y_val=scoring.y,
             ids=cast(AnyArray, pool.ids),
             kind=target.kind,

@@ -8,7 +8,7 @@ become the leading directions of their tf-idf weights, and embeddings stay as th
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray
-from apiece.data._cells import check_scale
-from apiece.data._columns import Roles
+from apiece.data._cells import check_scale, read_cells
+from apiece.data._columns import Roles, decide_roles
 from apiece.data._rows import Rows, float_type, is_frame, is_sparse
 from apiece.errors import DataError
 
@@ -219,6 +219,29 @@ def transform(transformer: Any, rows: Rows, where: str) -> Rows:
             f"the transformer failed on {where} ({_first_line(error)}): expected rows like those "
             "of the pool. Fix those rows, or the transformer (preprocess=)."
         ) from error
+
+
+def default_encoder(pool: pd.DataFrame) -> Callable[[pd.DataFrame], FloatArray]:
+    """Return a function that turns rows of a table into numbers, fitted to the pool.
+
+    It is the default preprocessing. Missing cells are imputed, and columns that the default
+    preprocessing refuses are left out.
+    """
+    usable = []
+    for name in pool.columns:
+        with suppress(DataError):
+            decide_roles(pool[[name]], text=(), categorical=(), skip=())
+            usable.append(str(name))
+    roles = decide_roles(pool[usable] if usable else pool, text=(), categorical=(), skip=())
+    transformer = table_transformer(
+        roles, standardize=True, impute=True, text_features=1, seed=0
+    ).fit(read_cells(pool, roles, impute=True, where="the pool"))
+
+    def encode(rows: pd.DataFrame) -> FloatArray:
+        cells = read_cells(rows, roles, impute=True, where="the rows")
+        return np.asarray(transformer.transform(cells), dtype=np.float64)
+
+    return encode
 
 
 def feature_names(transformer: Any, features: Rows, names: Sequence[str]) -> tuple[str, ...]:

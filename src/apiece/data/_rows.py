@@ -81,8 +81,7 @@ def as_dense(rows: Rows) -> FloatArray:
     if obstacle is not None:
         raise DataError(
             f"{obstacle}: expected features as a dense matrix of numbers, which only engine='refit'"
-            " does without. Read the data with preprocess='auto' or a transformer of your own, or "
-            "reduce it first, for example with sklearn.decomposition.TruncatedSVD."
+            " does without. Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
     dense = rows.toarray() if is_sparse(rows) else rows
     return np.ascontiguousarray(dense, dtype=np.float64)

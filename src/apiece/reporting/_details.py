@@ -81,6 +81,8 @@ def neighbourhood(laws: Laws, dataset: Dataset | None, rows: pd.DataFrame | None
 
 def columns(laws: Laws, dataset: Dataset | None, rows: pd.DataFrame | None, room: Room) -> Details:
     """Return the columns shown for a point: those of ``rows``, else the dataset's features."""
+    if rows is None and dataset is not None and hasattr(dataset.rows, "columns"):
+        rows = dataset.take(find(dataset, laws))  # a table that is kept as it is
     if rows is not None:
         named = {str(name): _column(rows[name]) for name in rows.columns}
     elif dataset is not None:

@@ -64,6 +64,12 @@ def test_arrays_are_read_only_also_after_a_journey_to_a_worker(dataset, name):
     assert arrived.fingerprint == dataset.fingerprint
 
 
+def test_a_dense_copy_does_not_travel(dataset):
+    before = len(pickle.dumps(dataset))
+    assert dataset.X.shape == (30, 3)
+    assert len(pickle.dumps(dataset)) == before
+
+
 def test_fields_are_frozen(dataset):
     with pytest.raises(FrozenInstanceError):
         dataset.kind = "regression"

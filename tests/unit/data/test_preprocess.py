@@ -22,6 +22,7 @@ POOL = pd.DataFrame(
 )
 RNG = np.random.default_rng(0)
 WORDS = np.array([f"word{i}" for i in range(30)])
+NUMBERS = RNG.normal(size=(9, 2))
 TEXTS = np.array([" ".join(RNG.choice(WORDS, 8)) for _ in range(40)], dtype=object)
 
 
@@ -197,3 +198,13 @@ def test_a_column_without_words_is_refused(complaint):
 def test_text_columns_have_seeds_of_their_own():
     X = fit(POOL.assign(twin=POOL["note"]), text=["note", "twin"]).X[:, -4:]
     assert_allclose(np.abs(X[:, :2]), np.abs(X[:, 2:]), atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"preprocess": None, "text": None}])
+def test_rows_to_score_on_may_be_none_at_all(options):
+    dataset = fit(validation=0, **options)
+    assert (dataset.n_pool, dataset.n_validation) == (4, 0)
+    assert dataset.X_val.shape == (0, dataset.X.shape[1])
+    scored = dataset.scored_by(np.array([2, 1]))
+    assert_array_equal(scored.X_val, dataset.X[[2, 1]])
+    assert Dataset.from_arrays(NUMBERS, np.arange(9) % 2, validation=0).n_validation == 0
