@@ -28,7 +28,7 @@ from apiece._base.typing import BoolArray, IntArray
 from apiece.errors import CardinalityError
 
 N_BLOCKS: Final = 16
-_LEAST_SCORING: Final = 0.3  # share of the active rows that score
+_LEAST_SCORING: Final = 0.25  # share of the active rows that score
 _FEWEST: Final = N_BLOCKS // 2  # active blocks: fewer would waste rows
 _MOST: Final = N_BLOCKS - 1  # one block is always left to be valued
 _STREAM: Final = (1, 1)  # tasks use keys of length one
@@ -39,7 +39,7 @@ def largest_size(n_rows: int) -> int:
     """Return the largest training set that a table of ``n_rows`` can draw with rotating rows.
 
     >>> largest_size(1600)
-    1050
+    1125
     """
     return int((1 - _LEAST_SCORING) * (n_rows * _MOST // N_BLOCKS))
 

@@ -70,8 +70,8 @@ def test_candidates_are_valued_by_every_task():
 
 
 def test_sizes_that_leave_too_few_rows_to_score_are_refused():
-    assert largest_size(200) == 130
-    with pytest.raises(CardinalityError, match="at most 130"):
+    assert largest_size(200) == 140
+    with pytest.raises(CardinalityError, match="at most 140"):
         plan(sizes=(20, 150))
     with pytest.raises(CardinalityError, match="at least 32"):
         plan(strata=np.zeros(20, dtype=np.int64), sizes=(4, 8))

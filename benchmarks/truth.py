@@ -1,0 +1,268 @@
+"""Are values, intervals and signs right about the population, on tables of the size people have?
+
+A user has a table of rows and values some of them. The truth is what these points contribute to
+training sets of the population, from all other rows of a large dataset: each is a candidate, D and
+the scoring rows are drawn anew for every task from the other rows, and the first-order control
+variate is subtracted with a factor fitted there (its mean is zero, so the truth stays unbiased).
+
+Ways to estimate, each from the same number of contributions per point:
+
+- ``rotating``: `Dataset.from_arrays(..., validation=0)`, the laws of `bayes`;
+- ``rotating, likelihood``: the same run, series laws of each point alone;
+- ``rotating, mean``: the mean of the raw contributions at sizes near the one asked for;
+- ``fixed``: a seventh of the table set aside to score on, the laws of `bayes`.
+
+``truth of fixed rows`` is no estimate: it is another truth, with the same points and many training
+sets from 8,000 fixed rows scored on 12,000 others, to show how far fixed rows can be trusted.
+
+Settings of the method were chosen by looking at the sets in `CHOSEN_ON`; the others had no part.
+
+    python benchmarks/truth.py --data DIR [--rows 1500 3500] [--sets magic higgs ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import apiece
+from _results import Results
+
+CHOSEN_ON = ("magic", "electricity", "california_housing", "higgs", "adult", "pol")
+SIZES = (150, 400, 1000)
+RANGE = (100, 1000)
+N_VALUED = 200
+LEVEL = 0.9
+
+
+class Data(NamedTuple):
+    """All rows of a set: features, targets, and whether it is a regression."""
+
+    X: np.ndarray
+    y: np.ndarray
+    is_regression: bool = False
+
+
+def from_file(folder: Path, name: str) -> Data:
+    held = np.load(folder / f"{name}.npz")
+    X, y = held["X"].astype(np.float64), held["y"]
+    if name == "mnist":
+        from sklearn.decomposition import PCA
+
+        X = PCA(40, random_state=0).fit_transform(X.reshape(len(X), -1) / 255.0)
+    is_regression = name == "california_housing"
+    return Data(X, y.astype(np.float64 if is_regression else np.int64), is_regression)
+
+
+def fried(n: int, rng: np.random.Generator) -> Data:
+    """Friedman's regression (1991): five of ten features matter, one of them twice."""
+    X = rng.uniform(size=(n, 10))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    return Data(X, y + 10 * X[:, 3] + 5 * X[:, 4] + rng.normal(size=n), True)
+
+
+def tails(n: int, rng: np.random.Generator) -> Data:
+    """A linear regression whose errors and features have heavy tails (Student's t, 3 and 5)."""
+    X = rng.standard_t(5, size=(n, 12))
+    return Data(X, X @ np.linspace(1, -1, 12) + rng.standard_t(3, size=n), True)
+
+
+def logits(n: int, rng: np.random.Generator) -> Data:
+    """A logistic model that is exactly right: 20 correlated normal features."""
+    X = rng.normal(size=(n, 20)) @ (np.eye(20) + 0.3)
+    p = 1 / (1 + np.exp(-X @ np.linspace(0.4, -0.4, 20)))
+    return Data(X, (rng.uniform(size=n) < p).astype(np.int64))
+
+
+def rare(n: int, rng: np.random.Generator) -> Data:
+    """Two classes, one of them 3 % of the rows, 10 features."""
+    y = (rng.uniform(size=n) < 0.03).astype(np.int64)
+    return Data(rng.normal(size=(n, 10)) + 0.8 * y[:, None] * (np.arange(10) < 3), y)
+
+
+def flipped(n: int, rng: np.random.Generator) -> Data:
+    """Two classes apart, and a tenth of the labels wrong."""
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 15)) + 1.2 * y[:, None] * (np.arange(15) < 4)
+    return Data(X, np.where(rng.uniform(size=n) < 0.1, 1 - y, y))
+
+
+SYNTHETIC: dict[str, Callable[[int, np.random.Generator], Data]] = {
+    f.__name__: f for f in (fried, tails, logits, rare, flipped)
+}
+FILES = (*CHOSEN_ON, "mnist", "imdb", "cifar10", "miniboone")
+
+
+def load(folder: Path, name: str, seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    data = SYNTHETIC[name](20_000, rng) if name in SYNTHETIC else from_file(folder, name)
+    order = rng.permutation(len(data.y))[:30_000]
+    return Data(data.X[order], data.y[order], data.is_regression)
+
+
+def standardised(data: Data, n: int) -> Data:
+    """Return features (and quantities) in units of the user's table."""
+    table = data.X[:n]
+    spread = table.std(axis=0)
+    X = (data.X - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    if not data.is_regression:
+        return Data(X, data.y)
+    return Data(X, (data.y - data.y[:n].mean()) / data.y[:n].std(), True)
+
+
+class Truth(NamedTuple):
+    """Expected contributions of the valued points, ``(n_sizes, n_points)``, and their errors."""
+
+    psi: np.ndarray
+    error: np.ndarray
+
+
+def truth_of(data: Data, rows: slice, points: slice, samples: int, *, fixed: int = 0) -> Truth:
+    """Measure contributions of points to training sets drawn from other rows."""
+    kind = "regression" if data.is_regression else "classification"
+    X, y = data.X[rows], data.y[rows]
+    scoring: dict[str, Any] = {"validation": 0}
+    if fixed:
+        scoring = {"X_val": X[fixed : fixed + 12_000], "y_val": y[fixed : fixed + 12_000]}
+        X, y = X[:fixed], y[:fixed]
+    dataset = apiece.Dataset.from_arrays(
+        X, y, kind=kind, candidates=(data.X[points], data.y[points]), **scoring
+    )
+    run = apiece.collect(
+        dataset, sizes=SIZES, samples=3 * samples, points=[], random_state=7, progress=False
+    )
+    table = run.contributions()
+    psi, error = [], []
+    for k in SIZES:
+        at = table.k == k
+        delta, point = table.delta[at], table.point[at]
+        if table.control is not None:
+            c = table.control[at]
+            delta = delta - (c @ delta) / max(c @ c, 1e-300) * c
+        n = np.bincount(point)
+        mean = np.bincount(point, delta) / n
+        psi.append(mean)
+        error.append(np.sqrt(np.bincount(point, (delta - mean[point]) ** 2) / n / (n - 1)))
+    return Truth(np.array(psi), np.array(error))
+
+
+class Estimate(NamedTuple):
+    """Estimates and half widths of 90 % intervals at each size, ``(n_sizes, n_points)``."""
+
+    psi: np.ndarray
+    half: np.ndarray
+    value: np.ndarray
+
+
+def from_laws(laws: apiece.Laws) -> Estimate:
+    low, high = laws.interval(np.array(SIZES), level=LEVEL)
+    values = apiece.value(laws, sizes=(SIZES[0], SIZES[-1]))["value"].to_numpy()
+    return Estimate(laws.mean(np.array(SIZES)).T, (high - low).T / 2, values)
+
+
+def plain_mean(run: apiece.Run) -> Estimate:
+    """Average raw contributions at sizes within a factor of 1.6."""
+    table = run.contributions()
+    psi, half = [], []
+    for k in SIZES:
+        near = (table.k > k / 1.6) & (table.k < k * 1.6)
+        scaled = table.delta[near] * (table.k[near] / k) ** 2
+        point, n = table.point[near], np.bincount(table.point[near], minlength=N_VALUED)
+        mean = np.bincount(point, scaled, N_VALUED) / np.maximum(n, 1)
+        spread = np.bincount(point, (scaled - mean[point]) ** 2, N_VALUED)
+        psi.append(mean)
+        half.append(1.645 * np.sqrt(spread / np.maximum(n, 2) / np.maximum(n - 1, 1)))
+    return Estimate(np.array(psi), np.array(half), np.full(N_VALUED, np.nan))
+
+
+def estimates(data: Data, n: int, samples: int, seed: int) -> dict[str, Estimate]:
+    kind = "regression" if data.is_regression else "classification"
+    settings: dict[str, Any] = {"sizes": RANGE, "samples": samples, "progress": False}
+    X, y, valued = data.X[:n], data.y[:n], np.arange(N_VALUED)
+    whole = apiece.Dataset.from_arrays(X, y, kind=kind, validation=0)
+    run = apiece.collect(whole, points=valued, random_state=seed, **settings)
+    n_pool = n - n // 7
+    carved = apiece.Dataset.from_arrays(
+        X[:n_pool], y[:n_pool], X_val=X[n_pool:], y_val=y[n_pool:], kind=kind
+    )
+    fixed = apiece.collect(carved, points=valued, random_state=seed, **settings)
+    return {
+        "rotating": from_laws(run.laws()),
+        "rotating, likelihood": from_laws(run.laws("likelihood", family="series")),
+        "rotating, mean": plain_mean(run),
+        "fixed": from_laws(fixed.laws()),
+    }
+
+
+def score(found: Estimate, truth: Truth, j: int) -> list[float]:
+    """Return correlation, R2, total, top 20, coverage, calls and wrong calls at one size."""
+    psi, true, error = found.psi[j], truth.psi[j], truth.error[j]
+    half = np.sqrt(found.half[j] ** 2 + (1.645 * error) ** 2)
+    calls = np.abs(psi) > found.half[j] * 1.96 / 1.645
+    wrong = np.sign(psi[calls]) != np.sign(true[calls])
+    best = set(np.argsort(-true)[:20])
+    return [
+        float(np.corrcoef(psi, true)[0, 1]),
+        1 - float(((psi - true) ** 2).sum() / ((true - true.mean()) ** 2).sum()),
+        float(psi.sum() / true.sum()),
+        len(best & set(np.argsort(-psi)[:20])) / 20,
+        float(np.mean(np.abs(psi - true) <= half)),
+        float(calls.mean()),
+        float(wrong.mean()) if calls.any() else float("nan"),
+    ]
+
+
+COLUMNS = {
+    "data": "{}",
+    "part": "{}",
+    "rows": "{:,}",
+    "method": "{}",
+    "k": "{:,}",
+    "r": "{:.2f}",
+    "R2": "{:.2f}",
+    "total": "{:.2f}",
+    "top 20": "{:.2f}",
+    "coverage": "{:.2f}",
+    "called": "{:.2f}",
+    "wrong": "{:.2f}",
+    "reliability of truth": "{:.2f}",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1500, 3500])
+    parser.add_argument("--sets", nargs="*", default=[*FILES, *SYNTHETIC])
+    parser.add_argument("--samples", type=int, default=100)
+    parser.add_argument("--truth", type=int, default=400, help="training sets of each size")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", apiece.ApieceWarning)
+    results = Results("truth", COLUMNS, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets))
+    for name in options.sets:
+        held = load(options.data, name, options.seed)
+        part = "choosing" if name in CHOSEN_ON else "apart"
+        for n in options.rows:
+            if len(held.y) < n + 3_000:
+                continue
+            data = standardised(held, n)
+            others, valued = slice(n, None), slice(N_VALUED)
+            truth = truth_of(data, others, valued, options.truth)
+            found = estimates(data, n, options.samples, options.seed)
+            if len(data.y) >= n + 9_000:
+                other = truth_of(data, others, valued, options.truth // 2, fixed=8_000)
+                found["truth of fixed rows"] = Estimate(other.psi, 1.645 * other.error, other.psi)
+            for method, estimate in found.items():
+                for j, k in enumerate(SIZES):
+                    noise = (truth.error[j] ** 2).mean() / truth.psi[j].var()
+                    results.add(name, part, n, method, k, *score(estimate, truth, j), 1 - noise)
+
+
+if __name__ == "__main__":
+    main()
