@@ -89,4 +89,13 @@ def _hashes(rows: Any) -> Any:
         rows = pd.DataFrame(rows, copy=False)
     if not isinstance(rows, pd.DataFrame):
         return None
-    return pd.util.hash_pandas_object(rows, index=False).to_numpy()
+    columns = {
+        place: column.map(_as_bytes) if column.dtype == object else column
+        for place, (_, column) in enumerate(rows.items())
+    }
+    return pd.util.hash_pandas_object(pd.DataFrame(columns), index=False).to_numpy()
+
+
+def _as_bytes(cell: Any) -> Any:
+    """Return the bytes of an embedding, which pandas cannot hash; other cells as they are."""
+    return np.asarray(cell).tobytes() if isinstance(cell, list | tuple | np.ndarray) else cell

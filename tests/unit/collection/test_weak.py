@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import apiece
@@ -49,6 +50,14 @@ def test_a_validation_set_that_is_the_pool_is_warned_of():
         apiece.collect(dataset, **SETTINGS)
     relabelled = apiece.Dataset.from_arrays(X, y, X_val=X, y_val=1 - y)
     apiece.collect(relabelled, **SETTINGS)  # no warning: the same features with other labels
+
+
+def test_embeddings_are_compared_with_the_pool_too():
+    X, y, _, _ = arrays()
+    table = pd.DataFrame({"embedding": list(X), "label": y})
+    dataset = apiece.Dataset.from_pandas(table, target="label", validation=table)
+    with pytest.warns(ApieceWarning, match="100% of the validation rows are also in the pool"):
+        apiece.collect(dataset, **SETTINGS)
 
 
 def test_a_complete_run_that_cannot_be_written_is_returned_and_another_explained(
