@@ -158,7 +158,11 @@ def sample(
         point=np.tile(np.arange(n), samples),
         delta=delta.ravel(),
         ids=laws.ids,
-        attrs={"source": "synthetic", "design": design, "sizes": [k_min, k_max], "seed": seed},
+        attrs={
+            "source": "synthetic",
+            "design": {"name": design, "sizes": [k_min, k_max]},
+            "seed": seed,
+        },
     )
 
 

@@ -34,7 +34,8 @@ from apiece.data import Dataset, groups_of, small_data
 from apiece.engines import Engine, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
 from apiece.losses import Loss
-from apiece.store import EngineRecord, Run, Store
+from apiece.records import EngineRecord
+from apiece.store import Run, Store
 
 Scoring = Literal["auto", "fixed", "rotating"]
 

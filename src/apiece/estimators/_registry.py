@@ -15,6 +15,7 @@ from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
 from apiece.laws import FamilyLike
+from apiece.records import Recipe
 
 METHODS: Final[dict[str, type[Estimator]]] = {
     known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS)
@@ -51,7 +52,7 @@ def as_estimator(
     return _built(word, {} if family is None else {"family": family})
 
 
-def rebuilt(recipe: Mapping[str, Any]) -> Estimator:
+def rebuilt(recipe: Recipe) -> Estimator:
     """Return the estimator whose `Estimator.recipe` is given.
 
     Raises
@@ -59,7 +60,7 @@ def rebuilt(recipe: Mapping[str, Any]) -> Estimator:
     UnknownNameError
         If the method or a setting is not known.
     """
-    return _built(str(recipe["method"]), recipe["settings"])
+    return _built(recipe.method, recipe.settings)
 
 
 def _built(method: str, settings: Mapping[str, Any]) -> Estimator:

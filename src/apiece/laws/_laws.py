@@ -29,6 +29,7 @@ from apiece.laws._family import Family, FamilyLike
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
 from apiece.laws.student import quantile, roots, spread_of_scale, standard_error
+from apiece.records import Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,6 +178,11 @@ class Laws:
         return (self.select([row]) for row in range(self.n_points))
 
     @property
+    def provenance(self) -> Provenance:
+        """Where the laws came from: ``attrs`` with names and types."""
+        return Provenance.of(self.attrs)
+
+    @property
     def n_points(self) -> int:
         """How many points there are, with a law or without."""
         return len(self.ids)
@@ -211,8 +217,8 @@ class Laws:
         ``"population"``: the population that the rows come from, since scoring rows rotated.
         ``"scoring rows"``: the fixed validation set alone.
         """
-        design = self.attrs.get("design")
-        rotates = isinstance(design, dict) and design.get("scoring") == "rotating"
+        design = self.provenance.design
+        rotates = design is not None and design.scoring == "rotating"
         return "population" if rotates else "scoring rows"
 
     @property

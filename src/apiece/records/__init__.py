@@ -12,14 +12,26 @@ from __future__ import annotations
 from apiece.records._caveat import caveat, marked
 from apiece.records._contributions import Contributions, Theory
 from apiece.records._moments import Moments
+from apiece.records._provenance import (
+    DesignRecord,
+    EngineRecord,
+    Provenance,
+    Recipe,
+    Snapshot,
+)
 from apiece.records._table import Stored, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 
 __all__ = [
     "Contributions",
+    "DesignRecord",
+    "EngineRecord",
     "Moments",
     "Outcome",
     "Plan",
+    "Provenance",
+    "Recipe",
+    "Snapshot",
     "Stored",
     "Table",
     "Task",

@@ -63,7 +63,7 @@ def gather(
         "format": FORMAT,
         "version": version(),
         "title": title or _title(laws, run),
-        "metric": str(laws.attrs.get("metric") or "loss"),
+        "metric": laws.provenance.metric or "loss",
         "level": level,
         "z": float(quantile(level)),
         "family": laws.family.word,

@@ -49,7 +49,7 @@ def find(
         Whether labels may be doubted, and others tried.
     """
     notes: list[str] = []
-    is_of_groups = laws.attrs.get("groups") is not None  # which no row of the data describes
+    is_of_groups = laws.provenance.groups is not None  # which no row of the data describes
     if isinstance(run, Run) and dataset is None and not is_of_groups:
         dataset = _dataset(run, notes if rows is None else [])
         if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
@@ -119,8 +119,8 @@ def _advice(
     table = advise(laws)
     if dataset is None or not dataset.is_classification:
         return table
-    engine = laws.attrs.get("engine") or {}
-    if dataset.n_points > _MOST_ASKED or engine.get("name") in (None, "refit"):
+    engine = laws.provenance.engine
+    if dataset.n_points > _MOST_ASKED or engine is None or engine.name == "refit":
         notes.append(
             f"Other labels were not tried, which takes a while for {dataset.n_points:,} points. To "
             "try them, pass advice=apiece.advise(run, laws, dataset=dataset)."

@@ -10,7 +10,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import FitStatus, Laws
-from apiece.records import Table
+from apiece.records import DesignRecord, Table
 from apiece.store import Progress, Run
 
 Fact = tuple[str, str]
@@ -47,7 +47,7 @@ def advice_counts(advice: Any) -> list[tuple[str, int]]:
 
 
 def _setting(laws: Laws, run: Run | None) -> list[Fact]:
-    attrs = laws.attrs
+    known = laws.provenance
     k_min, k_max = laws.k_range
     listed: list[Fact] = [("points", _points(laws, run))]
     if run is not None:
@@ -58,18 +58,16 @@ def _setting(laws: Laws, run: Run | None) -> list[Fact]:
             ("scored on", f"{data.n_validation:,} validation rows"),
             ("fingerprint", data.fingerprint[:12]),
         ]
-    engine = attrs.get("engine")
-    design = attrs.get("design")
-    if attrs.get("model"):
-        listed.append(("model", str(attrs["model"])))
-    if attrs.get("metric"):
-        listed.append(("metric", str(attrs["metric"])))
-    if isinstance(engine, dict):
-        how = "exact" if engine.get("is_exact") else "approximate"
-        listed.append(("engine", f"{engine.get('name')}, {how}"))
-    listed.append(("sizes", f"{k_min:,} to {k_max:,} ({_design(design)})"))
-    if attrs.get("seed") is not None:
-        listed.append(("seed", str(attrs["seed"])))
+    if known.model:
+        listed.append(("model", known.model))
+    if known.metric:
+        listed.append(("metric", known.metric))
+    if known.engine:
+        how = "exact" if known.engine.is_exact else "approximate"
+        listed.append(("engine", f"{known.engine.name}, {how}"))
+    listed.append(("sizes", f"{k_min:,} to {k_max:,} ({_design(known.design)})"))
+    if known.seed is not None:
+        listed.append(("seed", str(known.seed)))
     return listed
 
 
@@ -80,21 +78,22 @@ def _points(laws: Laws, run: Run | None) -> str:
     return text
 
 
-def _design(design: Any) -> str:
-    if not isinstance(design, dict):
-        return str(design or "as sampled")
-    share = design.get("share")
+def _design(design: DesignRecord | None) -> str:
+    if design is None:
+        return "as sampled"
+    if "share" not in design.more:
+        return design.name
+    share = design.more["share"]
     shared = "all points share a draw" if share is None else f"{share:,} points share a draw"
-    return f"{design.get('name')}, {shared}"
+    return f"{design.name}, {shared}"
 
 
 def _quality(laws: Laws, level: float) -> list[Fact]:
-    attrs = laws.attrs
-    known = laws.has_law
+    origin, known = laws.provenance, laws.has_law
     listed: list[Fact] = [("law", laws.family.describe())]
-    if attrs.get("estimator"):
-        chosen = ", chosen by a backtest" if attrs.get("chosen_by") == "auto" else ""
-        listed.append(("estimator", f"{attrs['estimator']}{chosen}"))
+    if origin.estimator:
+        chosen = ", chosen by a backtest" if origin.chosen_by == "auto" else ""
+        listed.append(("estimator", f"{origin.estimator}{chosen}"))
     listed.append(("fitted", f"{int(known.sum()):,} of {laws.n_points:,} points"))
     for key, words in (("overall_r2", "overall R²"), ("overall_r2_variance", "R² of variance")):
         if laws.diagnostics.get(key) is not None:
@@ -116,9 +115,7 @@ def _foretold(laws: Laws) -> list[Fact]:
     if not laws.has_backtest:
         return []
     table = laws.backtest()
-    is_own = (table["method"] == laws.attrs.get("estimator")) & (
-        table["family"] == laws.family.word
-    )
+    is_own = (table["method"] == laws.provenance.estimator) & (table["family"] == laws.family.word)
     if not is_own.any():
         return []
     last = table[is_own].sort_values("k").iloc[-1]

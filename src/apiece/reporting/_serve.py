@@ -101,8 +101,8 @@ class Follower:
 
     def _look_back(self, laws: Laws, contributions: Contributions) -> None:
         """Begin the history with what the first tasks alone would have given."""
-        recipe = laws.attrs.get("recipe")
-        if recipe is None or recipe["features"]:
+        recipe = laws.provenance.recipe
+        if recipe is None or recipe.features:
             return
         estimator = rebuilt(recipe)
         tasks = np.unique(contributions.task)

@@ -2,7 +2,7 @@
 
 from apiece.store._laws import laws_of
 from apiece.store._layout import Layout, Unit
-from apiece.store._manifest import EngineRecord, Manifest, refuse_mismatch
+from apiece.store._manifest import Manifest, refuse_mismatch
 from apiece.store._places import place_of, redacted
 from apiece.store._run import Progress, Run, open_run
 from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, TaskRows, make_shard
@@ -11,7 +11,6 @@ from apiece.store._streamed import Streamed
 
 __all__ = [
     "SCHEMA_VERSION",
-    "EngineRecord",
     "FolderStore",
     "Footer",
     "Layout",

@@ -18,7 +18,7 @@ from apiece.errors import ApieceError, StoreError
 from apiece.estimators import Estimator, as_estimator, fit, rebuilt
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
-from apiece.records import Contributions
+from apiece.records import Contributions, Recipe
 
 if TYPE_CHECKING:
     from apiece.store._run import Run
@@ -54,13 +54,13 @@ def laws_of_run(
     is_asked, reason = True, ""
     if stored is not None and file is not None:
         _refuse_foreign(file, stored, run)
-        is_asked = is_default or stored.attrs["recipe"] == recipe
+        is_asked = is_default or stored.attrs.get("recipe") == recipe
         reason = _outdated(stored, state)
         if is_asked and not reason:
             return stored
         if is_default:
-            recipe = stored.attrs["recipe"]
-            estimator, dataset = _again(file, recipe, run, reason)
+            recipe = stored.attrs.get("recipe")
+            estimator, dataset = _again(file, stored.provenance.recipe, run, reason)
             _log.warning("%s %s: fitting them again by %s", file, reason, estimator.name)
     key = json.dumps([state["digest"], recipe])
     if recipe is not None and not refit and key in run._fitted:
@@ -104,7 +104,7 @@ def _refuse_foreign(file: Path, laws: Laws, run: Run) -> None:
         problem += ")"
     elif not np.array_equal(laws.ids.astype(str), run.ids.astype(str)):
         problem = "holds laws of other points than the run values"
-    elif not known.get("fitted_to"):
+    elif laws.provenance.fitted_to is None:
         problem = "does not say which contributions its laws were fitted to"
     else:
         return
@@ -121,19 +121,19 @@ def _short(value: Any) -> str:
 
 def _outdated(laws: Laws, state: dict[str, Any]) -> str:
     """Return in words why laws are not those of what the run holds now; empty if they are."""
-    known = laws.attrs["fitted_to"]
-    if known["digest"] != state["digest"]:
-        n, now = known["n_contributions"], state["n_contributions"]
+    known = laws.provenance.fitted_to
+    if known is None or known.digest != state["digest"]:
+        n, now = 0 if known is None else known.n_contributions, state["n_contributions"]
         if n == now:
             return "was fitted to other contributions than the run holds"
         return f"was fitted to {n:,} contributions, and the run holds {now:,}"
-    if laws.attrs["version"] != version():
-        return f"was written by apiece {laws.attrs['version']}, and this is {version()}"
+    if laws.provenance.version != version():
+        return f"was written by apiece {laws.provenance.version}, and this is {version()}"
     return ""
 
 
 def _again(
-    file: Path, recipe: dict[str, Any] | None, run: Run, reason: str
+    file: Path, recipe: Recipe | None, run: Run, reason: str
 ) -> tuple[Estimator, Dataset | None]:
     """Return how to fit stored laws again, or refuse if the file does not tell."""
     try:
@@ -141,10 +141,10 @@ def _again(
             raise StoreError("its estimator or settings cannot be written to a file")
         data = run.manifest.dataset
         source = data.source, data.fingerprint
-        return rebuilt(recipe), read_again(*source) if recipe["features"] else None
+        return rebuilt(recipe), read_again(*source) if recipe.features else None
     except (ApieceError, KeyError, TypeError) as error:
-        how = "" if recipe is None else f" --method {recipe.get('method')}"
-        how += " --data FILE" if recipe is not None and recipe.get("features") else ""
+        how = "" if recipe is None else f" --method {recipe.method}"
+        how += " --data FILE" if recipe is not None and recipe.features else ""
         raise StoreError(
             f"{file} {reason}, and cannot be fitted again from what it says ({error}): expected "
             f"laws of what the run holds. Fit them: apiece fit {file.parent}{how}, or in Python "

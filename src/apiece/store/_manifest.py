@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
 from apiece._base.code import may_be_same_code
+from apiece._base.record import Record
 from apiece._base.typing import Count
 from apiece.errors import StoreError
+from apiece.records import DesignRecord, EngineRecord
 from apiece.store._layout import Layout
 from apiece.store._places import Place
 from apiece.store._shards import SCHEMA_VERSION
@@ -33,42 +33,6 @@ _IDENTITY: Final = {
 
 # A file deeper than the parser goes ends in a RecursionError.
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Record:
-    """A part of a manifest: what is known by name, and whatever else the file holds.
-
-    Parameters
-    ----------
-    more
-        What no other field names.
-    """
-
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, found: object, where: str = "") -> Self:
-        """Return the record that JSON holds.
-
-        Parameters
-        ----------
-        found
-            What the JSON was parsed to.
-        where
-            Path of the record in the file, such as ``dataset.``, for messages.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing, or its value is of the wrong type or out of range.
-        """
-        record: Self = _record(cls, found, where)
-        return record
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record for JSON; fields with their default value are left out."""
-        return _plain(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,27 +63,6 @@ class ModelRecord(Record):
     """The model by its name, and what it is made of, such as its parameters."""
 
     name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineRecord(Record):
-    """The engine; ``correlation`` is that with exact contributions, where it was measured."""
-
-    name: str
-    is_exact: bool
-    correlation: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignRecord(Record):
-    """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid.
-
-    ``scoring`` is ``"rotating"`` where rows take turns in scoring; None for a validation set.
-    """
-
-    name: str
-    sizes: list[int] | None = None
-    scoring: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,51 +105,6 @@ class Manifest(Record):
     def to_json(self) -> dict[str, Any]:
         """Return the manifest for JSON."""
         return {"schema_version": self.schema_version, **super().to_json()}
-
-
-def _record(cls: Any, found: object, where: str) -> Any:
-    """Read a dataclass, see `Record.from_json`."""
-    if not isinstance(found, dict):
-        raise ValueError(f"{where.rstrip('.') or 'it'} is not an object")
-    hints, known = get_type_hints(cls, include_extras=True), {}
-    names = [part.name for part in fields(cls) if part.name != "more"]
-    for part in fields(cls):
-        if part.name in found and part.name != "more":
-            known[part.name] = _value(hints[part.name], found[part.name], where + part.name)
-        elif part.default is part.default_factory is MISSING:
-            raise ValueError(f"{where}{part.name} is missing")
-    more = {name: value for name, value in found.items() if name not in names}
-    if more and "more" not in hints:
-        raise ValueError(f"{where}{next(iter(more))} is not known")
-    return cls(**known, **({"more": more} if more else {}))
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """Return a value of JSON if it is of the type that a field has."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is UnionType:
-        (hint,) = (argument for argument in arguments if argument is not NoneType)
-        return None if value is None else _value(hint, value, where)
-    if is_dataclass(hint):
-        return _record(hint, value, f"{where}.")
-    if origin is Annotated:
-        is_right = type(value) is int and value in arguments[1]
-    elif hint is float:
-        is_right = type(value) in (int, float)
-    else:
-        is_right = type(value) is (origin or hint)
-    if not is_right:
-        raise ValueError(f"{where} is {value!r}")
-    return value
-
-
-def _plain(record: Any) -> dict[str, Any]:
-    found = {}
-    for part in fields(record):
-        value = getattr(record, part.name)
-        if part.name != "more" and value != part.default and value != {}:
-            found[part.name] = _plain(value) if is_dataclass(value) else value
-    return {**found, **getattr(record, "more", {})}
 
 
 def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:

@@ -116,7 +116,7 @@ def exchange(
 
 def _rows(laws: Laws, rows: Mapping[Any, int] | None) -> FloatArray:
     """Return with how many rows each group entered, shape ``(n_points,)``."""
-    known = laws.attrs.get("groups") if rows is None else rows
+    known = laws.provenance.groups if rows is None else rows
     if known is None:
         return np.ones(laws.n_points)
     by_name = {str(name): count for name, count in known.items()}

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import ApieceWarning, FitError
 from apiece.laws import quantile
-from apiece.records import Contributions, Table
+from apiece.records import Contributions, DesignRecord, Provenance, Table
 from apiece.uses._kinds import Kind, Semivalue, Weighting, size_weights
 from apiece.uses._ranks import add_ranks, n_draws
 from apiece.uses._weights import SizeWeights
@@ -116,15 +116,15 @@ def value_samples(
     """
     import pandas as pd
 
-    seen, attrs = _seen(contributions), contributions.attrs
+    seen, known = _seen(contributions), Provenance.of(contributions.attrs)
     chosen = size_weights(kind, k_range=seen.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
-    strata = _strata(_inside(chosen, seen, attrs), seen)
+    strata = _strata(_inside(chosen, seen, known.design), seen)
     is_outsider = np.zeros(contributions.n_points, bool) if is_candidate is None else is_candidate
-    pool = n_pool if n_pool is not None else attrs.get("n_pool")
+    pool = known.n_pool if n_pool is None else n_pool
     found, start = [], 0
     for part in _finite_parts(contributions):
         outside = is_outsider[start : start + part.n_points]
-        found.append(_estimate(part, strata, _chance(part, pool, outside)))
+        found.append(_estimate(part, strata, _chance(part, known.design, pool, outside)))
         start += part.n_points
     mean, error, n_samples = (np.concatenate(columns) for columns in zip(*found, strict=True))
     half = quantile(level) * error
@@ -162,13 +162,13 @@ def _seen(table: Table) -> _Seen:
     )
 
 
-def _inside(weights: SizeWeights, seen: _Seen, attrs: dict[str, Any]) -> SizeWeights:
+def _inside(weights: SizeWeights, seen: _Seen, design: DesignRecord | None) -> SizeWeights:
     """Keep the sizes that were sampled or lie between sampled ones, or say that none do."""
     if not len(seen.k):
         raise FitError(
             "there are no contributions to average: expected some for every point. Collect first."
         )
-    low, high = _span(seen, attrs)
+    low, high = _span(seen, design)
     inside = weights.within(low, high)
     total = np.abs(weights.w).sum()
     share = np.abs(weights.w[(weights.k >= low) & (weights.k <= high)]).sum() / total
@@ -189,23 +189,22 @@ def _inside(weights: SizeWeights, seen: _Seen, attrs: dict[str, Any]) -> SizeWei
     return inside
 
 
-def _span(seen: _Seen, attrs: dict[str, Any]) -> tuple[int, int]:
+def _span(seen: _Seen, design: DesignRecord | None) -> tuple[int, int]:
     """Return the sizes that the design could draw, or else those that were."""
-    design = attrs.get("design")
-    planned = design.get("sizes") if isinstance(design, dict) else attrs.get("sizes")
-    k = [*seen.k_range, *(planned or ())]
+    planned = [] if design is None else design.sizes or []
+    k = [*seen.k_range, *planned]
     return int(min(k)), int(max(k))
 
 
-def _chance(table: Contributions, n_pool: Any, is_candidate: BoolArray) -> FloatArray:
+def _chance(
+    table: Contributions, design: DesignRecord | None, n_pool: int | None, is_candidate: BoolArray
+) -> FloatArray:
     """Return, up to a factor, how likely each contribution was to be seen, shape ``(n_rows,)``."""
-    design = table.attrs.get("design")
-    name = design.get("name") if isinstance(design, dict) else design
     k = np.maximum(table.k, 1).astype(np.float64)
-    chance = 1.0 / k if name == "log-uniform" else np.ones(len(k))
+    chance = 1.0 / k if design is not None and design.name == "log-uniform" else np.ones(len(k))
     if n_pool is not None:
         outside = np.maximum(1.0 - table.k / float(n_pool), 1.0 / float(n_pool))
-        is_alone = isinstance(design, dict) and design.get("share") == 1
+        is_alone = design is not None and design.more.get("share") == 1
         chance *= np.where(is_candidate[table.point] | is_alone, 1.0, outside)
     return chance
 

@@ -115,7 +115,7 @@ def picks_from_laws(
     estimate = laws.functional(sums.k, sums.w, level=level)
     labels = _labels(laws, dataset)
     if dataset is not None:
-        dataset.check_is(laws.attrs.get("dataset"))
+        dataset.check_is(laws.provenance.dataset)
     rules = make_rules(
         take=take,
         quotas=quotas,
@@ -199,8 +199,8 @@ def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int,
     """Whether picks can be valued together unasked: model, data and sets to draw are at hand."""
     from apiece.engines import MODELS
 
-    is_known = model is not None or laws.attrs.get("model") in MODELS
-    if dataset is None or not is_known or laws.attrs.get("groups") is not None:
+    is_known = model is not None or laws.provenance.model in MODELS
+    if dataset is None or not is_known or laws.provenance.groups is not None:
         return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
     room = dataset.n_pool if is_outside else dataset.n_pool // 2
@@ -218,14 +218,14 @@ def _trained(
             "redundancy='aware' values points together, which needs the data: expected the dataset "
             "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
         )
-    chosen = laws.attrs.get("model") if model is None else model
+    chosen = laws.provenance.model if model is None else model
     if chosen is None or (model is None and chosen not in MODELS):
         known = f"the run used {chosen!r}" if chosen else "these laws come from no run"
         raise PlanError(
             f"redundancy='aware' trains the model, but {known}: expected a model. Pass model=, the "
             "one that was given to collect."
         )
-    loss = metric or laws.attrs.get("metric")
+    loss = metric or laws.provenance.metric
     return {"dataset": dataset, "model": chosen, "metric": loss, "engine": engine}
 
 

@@ -313,3 +313,28 @@ def test_draws_have_the_tails_of_their_degrees_of_freedom():
     beyond = (np.abs(psi) > 2.571).mean(axis=0)
     # P(|t_5| > 2.571) = 0.05 and P(|z| > 2.571) = 0.0101, with standard errors of 0.001.
     assert_allclose(beyond, [0.05, 0.0101], atol=0.004)
+
+
+def test_provenance_is_a_typed_view_of_the_attributes():
+    attrs = {
+        "estimator": "bayes",
+        "engine": {"name": "first-order", "is_exact": False, "correlation": 0.9},
+        "design": {"name": "grid", "sizes": [10, 20], "share": 3},
+        "fitted_to": {"n_contributions": 7, "digest": "ab", "is_complete": True},
+        "seed": "seven",
+        "weather": "fine",
+    }
+    found = Laws.from_arrays(c=[1], alpha=[1], attrs=attrs).provenance
+    assert (found.estimator, found.engine.name, found.engine.correlation) == (
+        "bayes",
+        "first-order",
+        0.9,
+    )
+    assert (found.design.name, found.design.sizes, found.design.more) == (
+        "grid",
+        [10, 20],
+        {"share": 3},
+    )
+    assert found.fitted_to.n_contributions == 7
+    assert found.dataset is None
+    assert found.more == {"seed": "seven", "weather": "fine"}

@@ -18,7 +18,11 @@ def drawn(rng, sizes, n_pool=None, truth=lambda k: 100.0 / k, noise=0.1, n_point
     task, point = np.nonzero(seen)
     delta = truth(k[seen]) + noise * rng.standard_normal(seen.sum())
     return Contributions.from_arrays(
-        task=task, point=point, k=k[seen], delta=delta, attrs={"sizes": [100, 1000]}
+        task=task,
+        point=point,
+        k=k[seen],
+        delta=delta,
+        attrs={"design": {"name": "uniform", "sizes": [100, 1000]}},
     )
 
 
