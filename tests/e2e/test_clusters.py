@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 
 import apiece
+from apiece.collection.pools import DaskPool
 from apiece.engines import RefitEngine
 from apiece.errors import EngineError, PlanError
 
@@ -67,9 +68,10 @@ class Dask:
         self.__exit__()
         raise TimeoutError("the scheduler did not start within a minute")
 
-    def worker(self, cwd=None):
+    def worker(self, cwd=None, memory=None):
+        kind = ("--memory-limit", memory) if memory else ("--no-nanny",)
         return self._start(
-            *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+            *("worker", self.address, "--nthreads", "1", *kind, "--no-dashboard"),
             *("--local-directory", str(self.folder / "scratch")),
             cwd=cwd,
         )
@@ -134,6 +136,21 @@ def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_pa
         assert not apiece.open(tmp_path / "lost").is_complete
         apiece.collect(dataset, to=tmp_path / "lost", **SETTINGS)
         assert files(tmp_path / "lost") == files(tmp_path / "alone")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_worker_that_is_too_small_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 200)), np.arange(20_000) % 2
+    half = slice(10_000), slice(10_000, None)
+    dataset = apiece.Dataset.from_arrays(X[half[0]], y[half[0]], X_val=X[half[1]], y_val=y[half[1]])
+    with Dask(tmp_path) as cluster:
+        cluster.worker(memory="180MB")
+        pool = DaskPool(cluster.address, patience=10.0)
+        settings = {**SETTINGS, "model": "logistic", "sizes": (20, 40), "points": range(50)}
+        with pytest.raises(EngineError, match=r"tcp://127.0.0.1:\d+.*of its limit of 180 MB"):
+            apiece.collect(dataset, backend=pool, **settings)
 
 
 RAY = """

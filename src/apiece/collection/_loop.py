@@ -145,8 +145,9 @@ def _units(
             idle = 0 if under_way else idle + 1
             if idle >= ATTEMPTS:
                 raise EngineError(
-                    f"workers were lost {ATTEMPTS} times before they had begun: {error}. Check the "
-                    "cluster, then collect again: what was done is stored."
+                    f"workers were lost {ATTEMPTS} times before they had begun: {error}. Expected "
+                    "workers with memory for the dataset and the model. Check the cluster, then "
+                    "collect again: what was done is stored."
                 ) from error
             for index in under_way:
                 if losses[index] >= ATTEMPTS:

@@ -57,12 +57,16 @@ class DaskPool(Pool):
                     f"within {self.patience:g} seconds. Start some with "
                     f"`dask worker {self.address}`. {_STORED}"
                 ) from error
+            workers = _named(client)
             try:
                 yield from self._compute(distributed, client, job, units)
             except StoreError:
                 raise
             except (distributed.client.CancelledError, OSError) as error:
-                raise WorkersLost("the Dask cluster lost its workers, or its scheduler") from error
+                raise WorkersLost(
+                    f"the Dask cluster lost its workers, or its scheduler ({error}); it began with "
+                    f"{workers}"
+                ) from error
 
     def _compute(
         self, distributed: Any, client: Any, job: Job, units: Iterator[int]
@@ -124,12 +128,10 @@ class _Watch:
         workers, silent = self._workers(), time.monotonic() - self.since
         stuck = {}
         for address, worker in workers.items():
-            used, limit = worker["metrics"].get("memory", 0), worker.get("memory_limit") or 0
-            words = f"{used / 1e6:,.0f} MB of its limit of {limit / 1e6:,.0f} MB in use"
             if worker.get("status") == "paused":
-                stuck[address] = f"{address} is paused, with {words}"
+                stuck[address] = f"{address} is paused, {_memory(worker)}"
             elif address not in self.first:
-                stuck[address] = f"{address} has been restarted, with {words}"
+                stuck[address] = f"{address} has been restarted, {_memory(worker)}"
         if len(stuck) == len(workers):
             named = "; ".join(list(stuck.values())[:3]) or "no worker is left"
             raise EngineError(
@@ -142,3 +144,15 @@ class _Watch:
             silent,
             len(workers),
         )
+
+
+def _memory(worker: dict[str, Any]) -> str:
+    used, limit = worker["metrics"].get("memory", 0), worker.get("memory_limit") or 0
+    return f"with {used / 1e6:,.0f} MB of its limit of {limit / 1e6:,.0f} MB in use"
+
+
+def _named(client: Any) -> str:
+    """Name the workers that a scheduler has, with their memory."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    words = [f"worker {address}, {_memory(worker)}" for address, worker in workers.items()]
+    return "; ".join(words[:3]) + (f"; and {len(words) - 3} more" if len(words) > 3 else "")
