@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from numpy.testing import assert_allclose, assert_array_equal
 
 import apiece
 from apiece import synthetic
+from apiece.collection import Pool, WorkersLost, work
 from apiece.errors import FitError, PlanError, StoreError
 from apiece.estimators import Amortized, Auto, Bayes, Estimator, Likelihood, opened
 from apiece.laws import Family, Laws, Linear, ShapePrior, resolve_family
-from apiece.testing import EstimatorContract, FamilyContract
+from apiece.store import Manifest, Store, decode_shard, encode_shard, grown_manifest
+from apiece.testing import EstimatorContract, FamilyContract, PoolContract, StoreContract
 from apiece.uses import DataShapley, Semivalue
 
 from conftest import make_blobs
@@ -343,3 +352,143 @@ def test_coordinates_that_do_not_end_with_the_shapes_are_refused(truth):
 
     with pytest.raises(FitError, match="expected coordinates that end with alpha, log_delay"):
         Bayes(Askew()).fit(synthetic.sample(truth, samples=5))
+
+
+# A store: shards as bytes in a dictionary that all processes of a team could share
+
+
+class Warehouse(Store):
+    """Keeps a run as the bytes that another service would keep, and nothing else."""
+
+    def __init__(self, shelf):
+        self.shelf = shelf  # name -> bytes
+        self.lock = threading.Lock()
+
+    def __str__(self):
+        return "the warehouse"
+
+    @property
+    def manifest(self):
+        if not self.has_run():
+            raise StoreError("the warehouse is empty: expected a run. Collect one.")
+        return Manifest.from_json(json.loads(self.shelf["manifest"]))
+
+    @property
+    def points(self):
+        return pd.read_json(io.StringIO(self.shelf["points"]), orient="split")
+
+    def has_run(self):
+        return "manifest" in self.shelf
+
+    def start(self, manifest, points):
+        with self.lock:
+            self.shelf.setdefault("manifest", json.dumps(manifest.to_json()))
+            self.shelf.setdefault("points", points.to_json(orient="split"))
+        self.extend(manifest)
+
+    def extend(self, manifest):
+        with self.lock:
+            grown = grown_manifest(self, self.manifest, manifest)
+            if grown is not None:
+                self.shelf["manifest"] = json.dumps(grown.to_json())
+
+    def write(self, shard):
+        with self.lock:
+            try:
+                is_better = shard.footer.holds_more_than(self.footer(shard.index))
+            except (StoreError, FileNotFoundError):
+                is_better = True
+            if is_better:
+                self.shelf[f"shard {shard.index}"] = encode_shard(shard)
+
+    def indices(self):
+        names = [name.split() for name in list(self.shelf) if name.startswith("shard")]
+        return sorted(int(index) for _, index in names)
+
+    def footer(self, index):
+        return self.read(index).footer
+
+    def read(self, index):
+        name = f"shard {index}"
+        if name not in self.shelf:
+            raise FileNotFoundError(name)
+        return decode_shard(self.shelf[name], name)
+
+
+class TestAnotherStore(StoreContract):
+    shelves: ClassVar[dict] = {}
+
+    def make(self, tmp_path):
+        return Warehouse(self.shelves.setdefault(tmp_path, {}))
+
+    def damage(self, store, index):
+        data = bytearray(store.shelf[f"shard {index}"])
+        data[len(data) // 4] ^= 1
+        store.shelf[f"shard {index}"] = bytes(data)
+
+
+SETTINGS = {"sizes": (6, 20), "random_state": 0, "progress": False}
+
+
+def test_another_store_goes_through_a_study(blobs, tmp_path):
+    shelf = {}
+    apiece.collect(blobs, to=Warehouse(shelf), samples=5, **SETTINGS)
+    run = apiece.collect(blobs, to=Warehouse(shelf), samples=12, n_jobs=2, **SETTINGS)
+    assert run.is_complete
+    assert "the warehouse" in repr(run)
+    expected = apiece.collect(blobs, samples=12, **SETTINGS)
+    assert_array_equal(run.contributions().delta, expected.contributions().delta)
+    laws = apiece.fit(run)
+    assert_allclose(laws.params, apiece.fit(expected).params)
+    assert len(apiece.value(run)) == blobs.n_pool
+    assert len(apiece.select(run, take=3, at=20)) == 3
+    assert len(apiece.advise(run)) == blobs.n_pool
+    apiece.report(run, to=tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 0
+    with pytest.raises(StoreError, match="another seed"):
+        apiece.collect(blobs, to=Warehouse(shelf), samples=12, **{**SETTINGS, "random_state": 1})
+
+
+# A pool: threads
+
+
+@dataclass(frozen=True)
+class Threads(Pool):
+    n: int = 2
+
+    def run(self, job, units):
+        with ThreadPoolExecutor(self.n) as executor:
+            while batch := list(islice(units, self.n)):
+                yield from executor.map(functools.partial(work, job), batch)
+
+
+class TestAnotherPool(PoolContract):
+    most_taken = 2
+
+    def make(self):
+        return Threads()
+
+
+@dataclass(frozen=True)
+class Strike(Pool):
+    """Workers that leave now and then."""
+
+    def run(self, job, units):
+        for number, index in enumerate(units):
+            if number == 2:
+                raise WorkersLost("the workers are on strike")
+            yield work(job, index)
+
+
+@pytest.mark.parametrize("pool", [Threads(3), Strike()], ids=["threads", "strike"])
+def test_another_pool_goes_through_a_study(blobs, tmp_path, monkeypatch, pool):
+    monkeypatch.setattr(apiece.engines.RefitEngine, "rows_per_shard", 40)
+    settings = {**SETTINGS, "model": "tree", "samples": 6}
+    run = apiece.collect(blobs, backend=pool, to=tmp_path / "run", **settings)
+    assert run.is_complete
+    assert len(run.store.indices()) > 4
+    assert_array_equal(
+        run.contributions().delta, apiece.collect(blobs, **settings).contributions().delta
+    )
+    assert len(apiece.value(run)) == blobs.n_pool
+    apiece.report(run, to=tmp_path / "report.html")

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import io
 import logging
 import math
+import sys
 import time
+import types
+from typing import ClassVar
 
 import pytest
+from rich.console import Console
 
 import apiece
-from apiece._base.progress import Tracker, track, tracking
+from apiece._base.progress import Bar, Tracker, track, tracking
+from apiece.estimators.backtest import backtest
 
 SETTINGS = {"model": "tree", "sizes": (6, 20), "samples": 3, "random_state": 3, "progress": False}
 
@@ -97,3 +103,64 @@ def test_a_tracker_that_nobody_follows_counts_in_silence():
         tracker.start(3)
         tracker.advance()
         assert not tracker.is_followed
+
+
+def test_other_verbs_count_their_steps_too(blobs):
+    run = apiece.collect(blobs, **{**SETTINGS, "model": "logistic", "samples": 12})
+    seen = {}
+
+    def follow(name):
+        seen[name] = []
+        return {"on_progress": seen[name].append, "progress": False}
+
+    laws = apiece.fit(run, backtest=True, **follow("fit"))
+    backtest(run.contributions(), **follow("backtest"))
+    apiece.select(run, take=3, at=20, redundancy="aware", dataset=blobs, **follow("select"))
+    apiece.advise(run, laws, dataset=blobs, **follow("advise"))
+    for name, events in seen.items():
+        assert events[-1].done > 0, name
+        assert events[-1].total > 0, name
+    assert seen["backtest"][-1].unit == "estimators"
+
+
+def test_a_bar_on_a_terminal_shows_what_is_done():
+    terminal = Console(
+        file=io.StringIO(), force_terminal=True, width=120, _environ={"TERM": "xterm"}
+    )
+    with Tracker([Bar(console=terminal)], title="working", unit="steps") as tracker:
+        tracker.start(4)
+        tracker.advance(3)
+    shown = terminal.file.getvalue()
+    assert "working" in shown
+    assert "3/4" in shown
+    assert "elapsed" in shown
+
+
+def test_a_notebook_shows_one_line_that_changes(monkeypatch):
+    class Display:
+        shown: ClassVar[list] = []
+
+        def update(self, data, raw):
+            self.shown.append(data["text/plain"])
+
+    def display(data, raw, display_id):
+        Display.shown.append(data["text/plain"])
+        return Display()
+
+    kernel = type("ZMQInteractiveShell", (), {})()
+    package = types.SimpleNamespace(get_ipython=lambda: kernel)
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    with tracking(True, title="working", unit="steps") as tracker:
+        tracker.start(4)
+        tracker.advance(3)
+    assert Display.shown[-1].startswith("working: 3 of 4 steps, 0:00 elapsed")
+
+
+def test_work_inside_work_that_is_tracked_reports_to_the_same_tracker():
+    events = []
+    with tracking(False, events.append, title="outer", unit="steps") as outer:
+        with tracking(None, title="inner", unit="parts") as inner:
+            assert inner is outer
+        with tracking(False, title="inner", unit="parts") as inner:
+            assert inner is not outer

@@ -17,7 +17,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 log: Final = logging.getLogger("apiece")
 log.addHandler(logging.NullHandler())  # what is logged is shown by those who ask for it
@@ -164,13 +167,17 @@ class Bar:
     ----------
     delay
         Seconds of work before it appears.
+    console
+        Where it appears; standard error by default.
     """
 
-    def __init__(self, delay: float = 0.0) -> None:
-        from rich.console import Console
+    def __init__(self, delay: float = 0.0, *, console: Console | None = None) -> None:
+        if console is None:
+            from rich.console import Console
 
+            console = Console(stderr=True, highlight=False)
         self._delay = delay
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console
         self._shown: Any = None  # rich's bar, or the notebook's display
         self._task: Any = None
         self._is_notebook = in_notebook()
@@ -179,7 +186,7 @@ class Bar:
         """Show an event."""
         if event.message:
             self._console.print(event.message, markup=False, soft_wrap=True)
-        elif event.elapsed >= self._delay and event.total:
+        elif event.elapsed >= self._delay:
             if self._is_notebook:
                 self._show_in_notebook(str(event))
             elif self._console.is_terminal:
@@ -216,8 +223,8 @@ class Bar:
                 transient=True,
             )
             self._shown.start()
-            self._task = self._shown.add_task(event.title, total=event.total, completed=event.done)
-        self._shown.update(self._task, total=event.total, completed=event.done)
+            self._task = self._shown.add_task(event.title, total=None)
+        self._shown.update(self._task, total=event.total or None, completed=event.done)
 
     def close(self) -> None:
         """Remove the bar."""
@@ -249,13 +256,17 @@ def tracking(
     ----------
     progress
         True for a bar on standard error, False for none, None for a bar on a terminal or in a
-        notebook if the work takes more than two seconds.
+        notebook if the work takes more than two seconds, unless a surrounding block tracks it.
     on_progress
         Receives every `ProgressEvent`, at least every two seconds, never two at a time, and perhaps
         in another thread. An exception that it raises ends the work.
     title, unit
         What is being done, and in what it is counted.
     """
+    outer = _current.get()
+    if outer is not None and progress is None and on_progress is None:
+        yield outer  # part of a piece of work that is tracked already
+        return
     listeners: list[OnProgress] = [] if on_progress is None else [on_progress]
     if progress or (progress is None and (sys.stderr.isatty() or in_notebook())):
         listeners.append(Bar(0.0 if progress else HEARTBEAT))
@@ -265,6 +276,11 @@ def tracking(
             yield tracker
         finally:
             _current.reset(token)
+
+
+def current_tracker() -> Tracker:
+    """Return the tracker of the surrounding `tracking` block, or one that nobody follows."""
+    return _current.get() or Tracker()
 
 
 def track(items: Sequence[_T]) -> Iterator[_T]:
@@ -277,10 +293,7 @@ def track(items: Sequence[_T]) -> Iterator[_T]:
     >>> [event.done for event in events]
     [0, 1, 2, 3]
     """
-    tracker = _current.get()
-    if tracker is None:
-        yield from items
-        return
+    tracker = current_tracker()
     tracker.start(len(items))
     for item in items:
         yield item

@@ -8,13 +8,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from apiece._base.progress import tracking
 from apiece.errors import ApieceError, ApieceWarning
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def common(command: Command) -> Command:
     @wraps(command)
     def run(*args: Any, debug: bool, **options: Any) -> Any:
         try:
-            with _warnings_as_lines(options["quiet"]), _log_as_lines(options["quiet"]):
+            quiet = options["quiet"]
+            silence = tracking(False, title="", unit="") if quiet else nullcontext()
+            with silence, _warnings_as_lines(quiet), _log_as_lines(quiet):
                 return command(*args, **options)
         except ApieceError as error:
             if debug:

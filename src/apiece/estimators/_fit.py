@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of, some
+from apiece._base.progress import OnProgress, tracking
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator, opened
 from apiece.estimators._registry import DEFAULT_METHOD, as_estimator
@@ -36,6 +37,8 @@ def fit(
     memory: int | str | None = None,
     backtest: bool = False,
     on_failure: OnFailure = "mark",
+    progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Laws:
     r"""Fit one law per point: its mean contribution $\psi_k$ with noise $\sigma^2 / k^\beta$.
 
@@ -70,6 +73,11 @@ def fit(
     on_failure
         ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
         `FitError` if the contributions of some point do not determine its law.
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Called with a `ProgressEvent` as the work goes on, as in `collect`.
 
     Returns
     -------
@@ -87,19 +95,29 @@ def fit(
     """
     estimator = as_estimator(method, family=family)
     one_of("on_failure", on_failure, ("mark", "raise"))
-    laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
-    if backtest and not laws.has_backtest:
-        has_features = estimator.takes_features and any(
-            given is not None for given in (dataset, X, y)
-        )
-        # With features an estimator would have seen what is held out.
-        candidates = () if has_features else (estimator,)
-        with opened(run, memory) as table:
-            outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *POWER_LAWS))
-        laws = replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
+    with tracking(progress, on_progress, title="fitting", unit="steps"):
+        laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
+        if backtest and not laws.has_backtest:
+            laws = _backtested(laws, estimator, run, memory, (dataset, X, y))
     if on_failure == "raise":
         _stop_at_failures(laws)
     return laws
+
+
+def _backtested(
+    laws: Laws,
+    estimator: Estimator,
+    run: Stored | Table,
+    memory: int | str | None,
+    features: tuple[Any, ...],
+) -> Laws:
+    """Return laws with what `laws.backtest()` returns."""
+    has_features = estimator.takes_features and any(given is not None for given in features)
+    # With features an estimator would have seen what is held out.
+    candidates = () if has_features else (estimator,)
+    with opened(run, memory) as table:
+        outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *POWER_LAWS))
+    return replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
 
 
 def aggregate(run: Run | Contributions) -> Aggregate:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from apiece._base.progress import OnProgress, track, tracking
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import FitError
 from apiece.estimators._bins import Bins
@@ -102,6 +103,8 @@ def backtest(
     also: tuple[Estimator, ...] | None = None,
     hold_out: float | None = None,
     level: float = 0.9,
+    progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Backtest:
     """Fit every candidate on the smaller sizes, and judge it at the larger ones.
 
@@ -121,6 +124,11 @@ def backtest(
         look alike.
     level
         Coverage that the intervals promise.
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Called with a `ProgressEvent` as the work goes on, as in `collect`.
 
     Raises
     ------
@@ -146,12 +154,14 @@ def backtest(
     judge = _Judge(late, level)
     scores: list[Score] = []
     curves, surprise = [], np.full(contributions.n_points, np.inf)
-    for candidate in (*candidates, *(each for each in also if each not in candidates)):
-        laws = candidate.fit(early)
-        rows, z = judge.scores(laws)
-        scores += rows
-        curves.append(_Curves(laws.family, laws.params))
-        surprise = np.fmin(surprise, z)
+    judged = (*candidates, *(each for each in also if each not in candidates))
+    with tracking(progress, on_progress, title="backtesting", unit="estimators"):
+        for candidate in track(judged):
+            laws = candidate.fit(early)
+            rows, z = judge.scores(laws)
+            scores += rows
+            curves.append(_Curves(laws.family, laws.params))
+            surprise = np.fmin(surprise, z)
     is_known = np.isfinite(surprise)
     reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
     undescribed = is_known & (surprise > reach)

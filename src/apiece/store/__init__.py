@@ -5,8 +5,16 @@ from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, refuse_mismatch
 from apiece.store._places import place_of, redacted
 from apiece.store._run import Progress, Run, open_run
-from apiece.store._shards import SCHEMA_VERSION, Footer, Shard, TaskRows, make_shard
-from apiece.store._store import FolderStore, MemoryStore, Store
+from apiece.store._shards import (
+    SCHEMA_VERSION,
+    Footer,
+    Shard,
+    TaskRows,
+    decode_shard,
+    encode_shard,
+    make_shard,
+)
+from apiece.store._store import FolderStore, MemoryStore, Store, grown_manifest
 from apiece.store._streamed import Streamed
 
 __all__ = [
@@ -23,6 +31,9 @@ __all__ = [
     "Streamed",
     "TaskRows",
     "Unit",
+    "decode_shard",
+    "encode_shard",
+    "grown_manifest",
     "laws_of",
     "make_shard",
     "open_run",

@@ -17,7 +17,7 @@ from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray
 from apiece.records import Contributions, Moments, Table, Theory, caveat
 from apiece.store._manifest import Manifest, read_manifest
-from apiece.store._store import FolderStore, Store
+from apiece.store._store import FolderStore, MemoryStore, Store
 from apiece.store._streamed import Losses, Streamed
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Run:
 
     def __repr__(self) -> str:
         manifest = self.manifest
-        where = f"at {self.store}" if isinstance(self.store, FolderStore) else "in memory"
+        where = "in memory" if isinstance(self.store, MemoryStore) else f"at {self.store}"
         progress = self.progress()
         weakness = caveat({"engine": manifest.engine.to_json()})
         return (

@@ -153,7 +153,7 @@ def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Any) -> Shard:
     return Shard(Footer(index, sum(counts), **meta), columns)
 
 
-def encode(shard: Shard) -> bytes:
+def encode_shard(shard: Shard) -> bytes:
     """Return the shard as the bytes of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -191,7 +191,7 @@ def encode(shard: Shard) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(data: bytes, where: str) -> Shard:
+def decode_shard(data: bytes, where: str) -> Shard:
     """Read the shard that is stored at ``where``, and check it against its digest.
 
     Raises

@@ -24,7 +24,7 @@ from apiece.errors import StoreError
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
 from apiece.store._places import Disk, locked, place_of
-from apiece.store._shards import Footer, Shard, decode, decode_footer, encode
+from apiece.store._shards import Footer, Shard, decode_footer, decode_shard, encode_shard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -365,7 +365,7 @@ class FolderStore(Store):
 
     def write(self, shard: Shard) -> None:
         """Keep a shard, unless the one that is there is whole and holds as much."""
-        name, data = _name(shard.index), encode(shard)
+        name, data = _name(shard.index), encode_shard(shard)
         if self.place.write(name, data, replace=False):
             return
         with locked(self.place, f"shard-{shard.index}"):
@@ -390,7 +390,7 @@ class FolderStore(Store):
         StoreError
             If the file is truncated, altered, or belongs elsewhere.
         """
-        shard = decode(self.place.read(_name(index)), self._where(index))
+        shard = decode_shard(self.place.read(_name(index)), self._where(index))
         self._check_place(index, shard.footer)
         return shard
 

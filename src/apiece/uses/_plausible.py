@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from apiece._base.progress import track
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import FloatArray
 from apiece.collection import Design, make_plan
@@ -129,7 +130,7 @@ def _outside(dataset: Dataset, model: Model, draws: int, seed: int) -> FloatArra
     )
     total = np.zeros((dataset.n_points, n_classes))
     count = np.zeros(dataset.n_points)
-    for index in range(len(plan)):
+    for index in track(range(len(plan))):
         task = plan[index]
         fitted = model.seeded(task.seed).fit(
             np.concatenate([dataset.X[task.subset], dataset.X_val]),

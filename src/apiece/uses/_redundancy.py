@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from apiece._base.progress import current_tracker
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import Design, DrawnPlan, make_plan
@@ -143,6 +144,8 @@ class Together:
     def pick(self, rules: Rules) -> Joint:
         """Pick rows one after the other, then measure what each gained."""
         basket, so_far = Basket(rules), np.zeros((self.draws, 1))
+        tracker = current_tracker()
+        tracker.start(self.most)
         while not basket.is_full:
             left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
             left = left[basket.admits(left)]
@@ -155,6 +158,7 @@ class Together:
             if not rules.is_wanted(mean[best]):
                 break
             basket.add(int(left[best]))
+            tracker.advance()
             so_far += np.where(np.isnan(gains), mean, gains)[:, [best]]
         return self._measured(np.array(basket.rows, dtype=np.int64))
 

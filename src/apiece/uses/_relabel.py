@@ -25,6 +25,7 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from apiece._base.check import some
+from apiece._base.progress import track
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import FloatArray, IntArray
 from apiece.collection import Design, make_plan
@@ -144,7 +145,7 @@ def _try_labels(
     )
     points = np.arange(n_pool, trial.n_points)
     tasks = [replace(plan[i], subset=rest[plan[i].subset], points=points) for i in range(draws)]
-    delta = np.stack([chosen.run(task).delta for task in tasks])
+    delta = np.stack([chosen.run(task).delta for task in track(tasks)])
     return delta.reshape(draws, len(tried), n_classes)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from apiece._base.check import one_of
+from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState
 from apiece.data import Dataset, read_again
 from apiece.engines import MODELS
@@ -194,6 +195,8 @@ def select(
     level: float = 0.9,
     random_state: RandomState = 0,
     memory: int | str | None = None,
+    progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> pd.DataFrame:
     r"""Select the points to add: those with the largest expected contribution $\psi_k$.
 
@@ -231,6 +234,11 @@ def select(
         How many of the best single points are valued together; 10 for each pick by default.
     memory
         What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Called with a `ProgressEvent` as the work goes on, as in `collect`.
 
     Returns
     -------
@@ -239,29 +247,30 @@ def select(
         ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
         ``label``, ``cost``, ``alone`` where they apply.
     """
-    known = laws_of(laws, memory)
-    if redundancy == "aware":
-        refuse_groups(known.attrs, "redundancy")
-    if dataset is None and isinstance(laws, Run) and redundancy in ("auto", "aware"):
-        dataset = data_of(laws)
-    picks = picks_from_laws(
-        known,
-        take=take,
-        at=at,
-        until=until,
-        quotas=quotas,
-        costs=costs,
-        budget=budget,
-        redundancy=redundancy,
-        dataset=dataset,
-        model=model,
-        metric=metric,
-        engine=engine,
-        draws=draws,
-        shortlist=shortlist,
-        level=level,
-        random_state=random_state,
-    )
+    with tracking(progress, on_progress, title="selecting", unit="picks"):
+        known = laws_of(laws, memory)
+        if redundancy == "aware":
+            refuse_groups(known.attrs, "redundancy")
+        if dataset is None and isinstance(laws, Run) and redundancy in ("auto", "aware"):
+            dataset = data_of(laws)
+        picks = picks_from_laws(
+            known,
+            take=take,
+            at=at,
+            until=until,
+            quotas=quotas,
+            costs=costs,
+            budget=budget,
+            redundancy=redundancy,
+            dataset=dataset,
+            model=model,
+            metric=metric,
+            engine=engine,
+            draws=draws,
+            shortlist=shortlist,
+            level=level,
+            random_state=random_state,
+        )
     return marked(picks, known.attrs)
 
 
@@ -293,6 +302,8 @@ def advise(
     model: Any = None,
     metric: Any = None,
     random_state: RandomState = 0,
+    progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> pd.DataFrame:
     """Advise what to do with every point: keep, drop, relabel, or find more like it.
 
@@ -317,6 +328,11 @@ def advise(
         As given to `collect`, if they were not names.
     random_state
         Seed of these training sets.
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
+    on_progress
+        Called with a `ProgressEvent` as the work goes on, as in `collect`.
 
     Returns
     -------
@@ -326,29 +342,30 @@ def advise(
         in units of the loss (positive helps) and, with ``dataset``, ``relabel_to`` and the
         ``gain`` of a contribution from it.
     """
-    known = laws_of(run) if laws is None else laws
-    size = known.k_range[1] if at is None else at
-    options: dict[str, Any] = {"at": size, "level": level, "best": best}
-    table = advice_from_laws(known, **options)
-    if dataset is not None and dataset.is_classification:
-        refuse_groups(known.attrs, "relabelling")
-        dataset.check_is(known.attrs.get("dataset"))
-        plausible = plausibility(dataset, random_state=random_state)
-        # Laws that were stored name points in words, and data perhaps in numbers.
-        named = plausible.set_axis(plausible.index.astype(str)).loc[table.index.astype(str)]
-        suspects = doubted(named.set_axis(table.index))
-        found = relabel(
-            dataset,
-            suspects.index,
-            to=suspects["likeliest"],
-            at=size,
-            draws=draws,
-            model=_named("model", model, known.attrs, MODELS),
-            metric=_named("metric", metric, known.attrs, LOSSES),
-            random_state=random_state,
-        )
-        found["p_likeliest"] = suspects["p_likeliest"]
-        table = advice_from_laws(known, **options, relabelled=found)
+    with tracking(progress, on_progress, title="advising", unit="training sets"):
+        known = laws_of(run) if laws is None else laws
+        size = known.k_range[1] if at is None else at
+        options: dict[str, Any] = {"at": size, "level": level, "best": best}
+        table = advice_from_laws(known, **options)
+        if dataset is not None and dataset.is_classification:
+            refuse_groups(known.attrs, "relabelling")
+            dataset.check_is(known.attrs.get("dataset"))
+            plausible = plausibility(dataset, random_state=random_state)
+            # Laws that were stored name points in words, and data perhaps in numbers.
+            named = plausible.set_axis(plausible.index.astype(str)).loc[table.index.astype(str)]
+            suspects = doubted(named.set_axis(table.index))
+            found = relabel(
+                dataset,
+                suspects.index,
+                to=suspects["likeliest"],
+                at=size,
+                draws=draws,
+                model=_named("model", model, known.attrs, MODELS),
+                metric=_named("metric", metric, known.attrs, LOSSES),
+                random_state=random_state,
+            )
+            found["p_likeliest"] = suspects["p_likeliest"]
+            table = advice_from_laws(known, **options, relabelled=found)
     return marked(table, known.attrs)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from apiece.errors import StoreError
 from apiece.store import make_shard
-from apiece.store._shards import decode, encode
+from apiece.store._shards import decode_shard as decode
+from apiece.store._shards import encode_shard as encode
 
 
 def a_shard(n_points=50, n_tasks=3):
