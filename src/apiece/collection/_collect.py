@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of
@@ -30,7 +31,7 @@ from apiece.collection._request import (
 from apiece.collection._start import start_run
 from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool, pool_of
-from apiece.data import Dataset, groups_of, small_data
+from apiece.data import Dataset, groups_of
 from apiece.engines import Engine, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
 from apiece.losses import Loss
@@ -164,18 +165,16 @@ def collect(
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
     wanted = Design.of(
         default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
-        name=design or ("log-uniform" if rotates and len(sizes or ()) < 3 else "uniform"),
+        name=design or ("log-uniform" if rotates and np.size(sizes or 0) < 3 else "uniform"),
         samples=samples,
         n_sizes=n_sizes,
         share=share,
     )
-    check_request(dataset, n_valued=len(valued), samples=wanted.samples)
     store, pool = store_of(to), pool_of(backend, n_jobs)
     known = store.manifest if store.has_run() else None
+    check_request(dataset, n_valued=len(valued), samples=wanted.samples, is_new=known is None)
     if known is not None and known.samples > wanted.samples:
         wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
-    if known is None and (reason_to_doubt := small_data(dataset)) is not None:
-        warnings.warn(f"{reason_to_doubt}.", ApieceWarning, stacklevel=2)
     seed = seed_from(known.seed if known and random_state is None else random_state)
     drawn: dict[str, Any] = {
         "n_pool": dataset.n_pool,

@@ -8,18 +8,18 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.typing import BoolArray
-from apiece.data import Dataset
+from apiece.data import Dataset, small_data
 from apiece.errors import ApieceWarning, PlanError
 
 _MOST_SAMPLES: Final = 1_000_000
-_FEW_SCORING_ROWS: Final = 10
-_FEW_OF_A_CLASS: Final = 10
 _MANY_CONTRIBUTIONS: Final = 2 * 10**9  # some 20 GB of shards
 _SAME: Final = 0.9  # share of the validation rows
 
 
-def check_request(dataset: Dataset, *, n_valued: int, samples: int) -> None:
+def check_request(dataset: Dataset, *, n_valued: int, samples: int, is_new: bool) -> None:
     """Warn of a dataset too small to learn from, of rows that score themselves, of a huge run.
+
+    A run that is resumed (not ``is_new``) is not warned of again.
 
     Raises
     ------
@@ -32,26 +32,13 @@ def check_request(dataset: Dataset, *, n_valued: int, samples: int) -> None:
             f"{_MOST_SAMPLES:,} contributions per point. A hundred are enough for most uses; "
             "pass for example samples=100 (--samples 100)."
         )
-    for message in _weaknesses(dataset, n_valued=n_valued, samples=samples):
+    for message in _weaknesses(dataset, n_valued=n_valued, samples=samples) if is_new else []:
         warnings.warn(message, ApieceWarning, stacklevel=3)
 
 
 def _weaknesses(dataset: Dataset, *, n_valued: int, samples: int) -> list[str]:
-    found = []
-    if 0 < dataset.n_validation < _FEW_SCORING_ROWS:
-        found.append(
-            f"the loss is measured on {dataset.n_validation} validation rows: values describe "
-            "these rows more than the task. Set aside a hundred or more."
-        )
-    if dataset.is_classification and dataset.classes is not None:
-        counts = np.bincount(dataset.y, minlength=dataset.n_classes)
-        rarest = int(counts.argmin())
-        if counts[rarest] < _FEW_OF_A_CLASS:
-            found.append(
-                f"class {dataset.classes[rarest]!s} has {counts[rarest]} points in the pool: "
-                "training sets hold one or two of them, and values of its points are uncertain. "
-                "Add points of that class, or merge classes."
-            )
+    small = small_data(dataset)
+    found = [] if small is None else [f"{small}."]
     share = _in_pool(dataset) if dataset.n_validation else 0.0
     if share >= _SAME:
         found.append(

@@ -32,14 +32,14 @@ def test_more_samples_than_can_be_planned_are_refused_at_once(blobs):
 
 def test_few_scoring_rows_are_warned_of():
     dataset = make_blobs(n=40, n_val=6)
-    with pytest.warns(ApieceWarning, match="measured on 6 validation rows"):
+    with pytest.warns(ApieceWarning, match="only 6 rows to score on"):
         apiece.collect(dataset, **SETTINGS)
 
 
 def test_a_class_of_few_points_is_warned_of():
     X, y, V, w = arrays(rare=8)
     dataset = apiece.Dataset.from_arrays(X, y, X_val=V, y_val=w)
-    with pytest.warns(ApieceWarning, match="class 0 has 8 points in the pool"):
+    with pytest.warns(ApieceWarning, match="class 0 has 8 rows in the pool"):
         apiece.collect(dataset, **SETTINGS)
 
 

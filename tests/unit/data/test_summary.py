@@ -72,3 +72,5 @@ def test_collect_says_what_it_expects_of_data_and_sizes():
         apiece.collect(pd.DataFrame({"a": [1]}))
     with pytest.raises(PlanError, match=r"sizes=\(100,\) is not a range"):
         apiece.collect(target(np.resize([0, 1], 60)), sizes=100)
+    with pytest.raises(PlanError, match=r"sizes=\(100,\) is not a range"):
+        apiece.collect(target(np.resize([0, 1], 60), validation=0), sizes=100)
