@@ -7,6 +7,9 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 
 import apiece
 from apiece.errors import ApieceWarning, PlanError, StoreError
@@ -52,12 +55,13 @@ def test_a_validation_set_that_is_the_pool_is_warned_of():
     apiece.collect(relabelled, **SETTINGS)  # no warning: the same features with other labels
 
 
-def test_embeddings_are_compared_with_the_pool_too():
+def test_embeddings_of_a_table_that_is_kept_are_compared_with_the_pool_too():
     X, y, _, _ = arrays()
-    table = pd.DataFrame({"embedding": list(X), "label": y})
-    dataset = apiece.Dataset.from_pandas(table, target="label", validation=table)
+    table = pd.DataFrame({"size": X[:, 0], "embedding": list(X), "label": y})
+    dataset = apiece.Dataset.from_pandas(table, target="label", validation=table, preprocess=None)
+    model = make_pipeline(ColumnTransformer([("keep", "passthrough", ["size"])]), GaussianNB())
     with pytest.warns(ApieceWarning, match="100% of the validation rows are also in the pool"):
-        apiece.collect(dataset, **SETTINGS)
+        apiece.collect(dataset, **{**SETTINGS, "model": model})
 
 
 def test_a_complete_run_that_cannot_be_written_is_returned_and_another_explained(
