@@ -22,12 +22,12 @@ from apiece.data._target import Target
 from apiece.errors import ApieceWarning, DataError
 
 if TYPE_CHECKING:
-    from apiece.data._dataset import Dataset
+    from apiece.data._points import PointSet
 
 _WHERE = "the candidates"
 
 
-def read_candidates(dataset: Dataset, candidates: Any, ids: object, groups: object) -> Part:
+def read_candidates(dataset: PointSet, candidates: Any, ids: object, groups: object) -> Part:
     """Return the features, encoded targets, ids and weights of candidates.
 
     Parameters
@@ -58,7 +58,7 @@ def read_candidates(dataset: Dataset, candidates: Any, ids: object, groups: obje
     )
 
 
-def _from_arrays(dataset: Dataset, X: object, y: object, target: Target) -> Part:
+def _from_arrays(dataset: PointSet, X: object, y: object, target: Target) -> Part:
     """Read ``(X, y)``; of a dataset made from a table, ``X`` holds finished features."""
     is_finished = dataset.columns is not None
     how = dataset.preprocessing
@@ -85,7 +85,7 @@ def _from_arrays(dataset: Dataset, X: object, y: object, target: Target) -> Part
 
 
 def _from_table(
-    dataset: Dataset, candidates: Any, target: Target, ids: object, groups: object
+    dataset: PointSet, candidates: Any, target: Target, ids: object, groups: object
 ) -> tuple[Part, object, object]:
     """Return rows of a table, and the ids and groups that were given or that the table holds."""
     columns = dataset.columns
@@ -118,7 +118,7 @@ def _from_table(
     return Part(rows, y, weight=weights_in(table, columns)), ids, groups
 
 
-def _ids_of_index(dataset: Dataset, index: pd.Index) -> AnyArray | None:
+def _ids_of_index(dataset: PointSet, index: pd.Index) -> AnyArray | None:
     """Return the ids that an index stands for; None if it counts rows or names other points."""
     if is_row_numbers(index) or index.nlevels > 1 or dataset.columns is None:
         return None
@@ -139,7 +139,7 @@ def _ids_of_index(dataset: Dataset, index: pd.Index) -> AnyArray | None:
     return None
 
 
-def _joined_groups(dataset: Dataset, given: object, n_new: int) -> AnyArray | None:
+def _joined_groups(dataset: PointSet, given: object, n_new: int) -> AnyArray | None:
     if given is None and dataset.groups is None:
         return None
     before = np.full(dataset.n_points, "") if dataset.groups is None else dataset.groups
@@ -147,7 +147,7 @@ def _joined_groups(dataset: Dataset, given: object, n_new: int) -> AnyArray | No
     return np.concatenate([before, as_groups(new, n_new, what="groups of the candidates")])
 
 
-def _joined_ids(dataset: Dataset, given: object, n_new: int) -> AnyArray:
+def _joined_ids(dataset: PointSet, given: object, n_new: int) -> AnyArray:
     if given is None:
         taken = (dataset.ids, dataset.ids_val)
         names = continued_ids(taken, n_new, n_before=dataset.n_candidates)

@@ -11,7 +11,7 @@ from apiece._base.typing import AnyArray, IntArray
 from apiece.errors import DataError
 
 if TYPE_CHECKING:
-    from apiece.data._dataset import Dataset
+    from apiece.data._points import PointSet
 
 
 class Groups(NamedTuple):
@@ -56,7 +56,7 @@ def as_groups(values: Any, n_rows: int, *, what: str) -> AnyArray:
     return np.array(names, dtype=np.str_)
 
 
-def groups_of(dataset: Dataset, asked: Any, positions: IntArray) -> Groups | None:
+def groups_of(dataset: PointSet, asked: Any, positions: IntArray) -> Groups | None:
     """Return the groups of the points at some positions; None if points go one by one.
 
     Parameters

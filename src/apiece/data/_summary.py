@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from apiece.data._dataset import Dataset
+    from apiece.data._points import PointSet
 
 FEW_SCORING_ROWS: Final = 100
 FEW_OF_A_CLASS: Final = 10
@@ -23,7 +23,7 @@ def count(n: int, noun: str, plural: str = "s") -> str:
     return f"{n:,} {noun}{'' if n == 1 else plural}"
 
 
-def describe_target(dataset: Dataset, *, is_guess: bool = True) -> str:
+def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
     """Return one line about the target: its kind, its range, and how to change the kind.
 
     Parameters
@@ -51,7 +51,7 @@ def describe_target(dataset: Dataset, *, is_guess: bool = True) -> str:
     return f"target {name}: {count(len(classes), 'class', 'es')} ({labels}){hint}"
 
 
-def small_data(dataset: Dataset) -> str | None:
+def small_data(dataset: PointSet) -> str | None:
     """Return in plain words why results will be noisy; None if there is enough data."""
     reasons = []
     n_scoring = dataset.n_validation or dataset.n_pool  # without a validation set all rows score
