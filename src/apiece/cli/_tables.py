@@ -34,7 +34,7 @@ Examples:
 """
 )
 @RUN
-@click.option("--at", type=Sizes(), help="Sizes at which to foretell the loss, 5000,20000.")
+@click.option("--at", type=Sizes(), help="Sizes at which to predict the loss, 5000,20000.")
 @LEVEL
 @OUT
 @common
@@ -69,7 +69,7 @@ def aggregate(
 @click.option(
     "--hold-out",
     type=click.FloatRange(0, 1, True, True),
-    help="Share of the contributions to foretell, those at the largest sizes; by default all "
+    help="Share of the contributions to predict, those at the largest sizes; by default all "
     "beyond the largest size over 2.5.",
 )
 @LEVEL

@@ -48,7 +48,7 @@ def _check_rows(part: Contributions) -> None:
         )
 
 
-def some_points(contributions: Table, most: int) -> IntArray:
+def evenly_spread_points(contributions: Table, most: int) -> IntArray:
     """Return up to ``most`` points, evenly spread, whose contributions say something."""
     usable = np.flatnonzero((contributions.counts() >= 3) & contributions.nonzero())
     return usable[:: 1 + max(len(usable) - 1, 0) // most]

@@ -21,7 +21,7 @@ import numpy as np
 from apiece._base.typing import FloatArray
 from apiece.estimators._linear_fit import LinearFit, evaluate, fit_linear
 from apiece.laws import FamilyBasis
-from apiece.laws.student import beside_noise
+from apiece.laws.student import normal_width_factor
 from apiece.records import Moments
 
 _ROUNDS: Final = 2  # of decay and law
@@ -150,7 +150,7 @@ class _Search:
         df = np.maximum(self.total - p - 1, 1.0)
         variance = np.maximum(q / np.maximum(self.total - p, 1.0), 1e-300)
         normal, _ = self.information(local, beta)
-        known = self.precision * (variance / beside_noise(df))[:, None]
+        known = self.precision * (variance / normal_width_factor(df))[:, None]
         normal[:, np.arange(p), np.arange(p)] += known
         size = np.sqrt(np.maximum(np.einsum("naa->na", normal), 1e-300))
         values, vectors = np.linalg.eigh(normal / size[:, :, None] / size[:, None, :])

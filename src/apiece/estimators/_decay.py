@@ -60,7 +60,7 @@ def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
     return beta
 
 
-def own_decays(moments: Moments, k_ref: float, common: float) -> FloatArray:
+def point_decays(moments: Moments, k_ref: float, common: float) -> FloatArray:
     r"""Return the posterior mean of each point's decay, shape ``(n, 1)``.
 
     The prior is $\mathcal{N}(\text{common}, 0.5^2)$, the likelihood the restricted one of a curve

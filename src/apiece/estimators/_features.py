@@ -51,7 +51,7 @@ def as_target(y: Any, n_points: int, kind: str | None) -> Target:
     """Return class codes with their classes, or quantities."""
     if y is None:
         raise DataError(
-            "y is missing: expected the label of every valued point. Pass y= beside X=, or dataset="
+            "y is missing: expected the label of every valued point. Pass y= with X=, or dataset="
             " with the dataset of the run (--data FILE on the command line)."
         )
     labels = np.asarray(y)

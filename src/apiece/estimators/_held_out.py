@@ -113,8 +113,8 @@ def scatter_and_noise(
     score = np.einsum("nma,nm,nm->na", gradient, weight, residual)
     square = (weight * residual**2 + np.where(n > 0, m2, 0.0) / variance).sum()
     p, total = gradient.shape[2], n.sum()
-    told = np.asarray(n.sum(axis=1) > 0)
-    information, score = information[told], score[told]
+    is_judged = np.asarray(n.sum(axis=1) > 0)
+    information, score = information[is_judged], score[is_judged]
     covariance, share = 0.1 * np.eye(p), 1.0
     for _ in range(_ROUNDS if len(score) else 0):
         spread = covariance @ np.linalg.inv(np.eye(p) + information @ covariance / share)
@@ -127,7 +127,7 @@ def scatter_and_noise(
     return covariance, share
 
 
-def less_ambiguity(scatter: FloatArray, apart: FloatArray) -> FloatArray:
+def without_member_spread(scatter: FloatArray, apart: FloatArray) -> FloatArray:
     r"""Return the scatter around the mean of the members, from that around single members.
 
     For any truth $\psi$ the errors of members and of their mean obey

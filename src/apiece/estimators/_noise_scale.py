@@ -48,7 +48,7 @@ class NoiseScale(NamedTuple):
         return self.df + self.worth * total
 
 
-def worth_of_squares(row: IntArray, z2: FloatArray) -> float:
+def effective_sample_fraction(row: IntArray, z2: FloatArray) -> float:
     r"""Measure how much a squared residual tells of its point's noise, relative to a normal one.
 
     $\kappa = 2/(K - 1)$ with the kurtosis $K$ of all points, from products of different residuals

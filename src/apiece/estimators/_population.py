@@ -105,7 +105,7 @@ class Posterior(NamedTuple):
     mean: FloatArray  # (n, c, p), in the units of the contributions
     cov: FloatArray  # (n, c, p, p), in the point's unit
     q: FloatArray  # squared length of the contributions relative to the population, (n, c)
-    log_det: FloatArray  # log determinant of their covariance beside that of the noise, (n, c)
+    log_det: FloatArray  # log determinant of their covariance relative to that of the noise, (n, c)
     weight: FloatArray  # (n, c)
 
 

@@ -10,7 +10,7 @@ $$\Delta(z, D) \approx \frac{1}{k}\,\nabla L^\top V^{-1} \nabla\ell(z) + \ldots,
   \text{size of the effect} \propto |r|\sqrt{x^\top \Sigma^{-1} x},$$
 
 so the network gets the direction $r/|r|$ and $x / \sqrt{h}$ with the leverage
-$h = 1 + x^\top\Sigma^{-1}x$, and logarithms of $|r|$ and $h$, beside $x$ itself.
+$h = 1 + x^\top\Sigma^{-1}x$, and logarithms of $|r|$ and $h$, with $x$ itself.
 
 Reference: Covert et al. (ICML 2024), theorems of appendix A.
 """
@@ -144,21 +144,21 @@ class Reader:
         output = self.output(X) if output is None else output
         if self.classes is None:
             label = np.zeros(len(X), dtype=np.int64)
-            told = (y - self.target[0]) / self.target[1]
-            error = output - told[:, None]
+            summary_y = (y - self.target[0]) / self.target[1]
+            error = output - summary_y[:, None]
             variance = np.ones(len(X))
         else:
             label = y.astype(np.int64)
             p = probabilities(output)
             own = np.clip(p[np.arange(len(p)), label], _SMALLEST, 1 - _SMALLEST)
-            told = np.log(own / (1 - own))
+            summary_y = np.log(own / (1 - own))
             error = (p - np.eye(len(self.classes))[label])[:, 1:]  # the columns sum to zero
             variance = (p * (1 - p)).sum(axis=1)
         length = np.maximum(np.sqrt((error**2).sum(axis=1)), _SMALLEST)
         features = x[:, :-1]
         leverage = 1 + np.einsum("na,ab,nb->n", features, self.precision, features, optimize=True)
         root, size = np.sqrt(leverage), length * np.sqrt(leverage)
-        summary = np.column_stack([told, np.log(length), np.log(leverage), np.log(size)])
+        summary = np.column_stack([summary_y, np.log(length), np.log(leverage), np.log(size)])
         middle, unit = self.summary_units[:, :4]
         return Inputs(
             x=x,

@@ -18,7 +18,7 @@ $$u_i = \Theta^\top\phi_i + s_i v_i, \qquad v_i \sim \mathcal{N}(0, S), \qquad
 
 with each point's unit $s_i$ and the population's $S$ from a fit without features. A point's law is
 predicted without its fold; $\lambda$, whether levels are looked at, and how much the gradient
-counts beside the rest, are those that predict the held-out folds best.
+counts relative to the rest, are those that predict the held-out folds best.
 
 Reference: Covert et al. (ICML 2024), theorems of appendix A.
 """
@@ -33,7 +33,7 @@ from apiece._base.rng import stream
 from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators._features import as_features, as_more, as_target
 from apiece.estimators._reader import Inputs, blank, with_more
-from apiece.estimators._small_models import told_by_models
+from apiece.estimators._small_models import predict_with_small_models
 from apiece.laws import Laws
 from apiece.laws.sizes import middle
 from apiece.records import Contributions
@@ -98,7 +98,7 @@ def predict_from_features(
     every = with_more(features, target.codes, as_more(more, features, target))
     reader = blank(*every, target.classes)
     ends = [int(np.sqrt(k_ref * end)) for end in contributions.k_range]
-    small = told_by_models(reader, *every, len(features), ends)
+    small = predict_with_small_models(reader, *every, len(features), ends)
     inputs = [reader.inputs(features, target.codes, output) for output in small.outputs]
     evidence = _evidence(contributions.of(chosen), plain, chosen, k_ref)
     prior, _ = family.priors(k_ref)

@@ -1,10 +1,10 @@
-r"""What models of the sampled sizes make of each point.
+r"""What models of the sampled sizes predict at each point.
 
 A contribution at size $k$ depends on what a model trained on $k$ points gets wrong at the point,
 not on what one trained on everything still does. So linear models are trained on random subsets of
-the sampled sizes, and each point is told the mean of those that have not seen it. The penalty, and
-whether features are standardised or as they came, are those with the least loss on unseen points:
-they come closest to the learner whose contributions these are, which nobody need name.
+the sampled sizes, and each point gets the mean prediction of those that have not seen it. The
+penalty, and whether features are standardised or as they came, are those with the least loss on
+unseen points: they come closest to the learner whose contributions these are.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SUBSETS: Final = 24  # and for each size
 _NODES: Final = 15  # errors of the prediction that stand for an unknown quantity
 
 
-class Told(NamedTuple):
-    """What models of each size say of the points, and the features that they see."""
+class SmallModels(NamedTuple):
+    """Predictions of models of each size at the points, and the features that they see."""
 
     outputs: list[FloatArray]  # as `Reader.inputs` takes them, (n, c)
     models: list[FloatArray]  # as `Reader` has them, (b, d + 1, c)
@@ -34,10 +34,10 @@ class Told(NamedTuple):
     is_raw: bool  # whether they see features as they came
 
 
-def told_by_models(
+def predict_with_small_models(
     reader: Reader, X: FloatArray, y: AnyArray, n_own: int, sizes: list[int]
-) -> Told:
-    """Train models on random subsets, and let them speak of the points they have not seen.
+) -> SmallModels:
+    """Train models on random subsets, and predict the points that they have not seen.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def told_by_models(
     X, y
         Features, shape ``(n_all, d)``, and class codes or quantities, shape ``(n_all,)``.
     n_own
-        How many of the points, from the first, are to be spoken of.
+        How many of the points, from the first, are predicted.
     sizes
         Sizes of the subsets; at most half of the points are taken.
     """
@@ -69,14 +69,14 @@ def told_by_models(
     choices = []
     with np.errstate(over="ignore", invalid="ignore"):  # features as they came may be huge
         for (view, x), penalty in product(enumerate(views), penalties(reader)):
-            told = output(x, sizes[-1], list(models(x, penalty, sizes[-1], _TRIALS)))
-            choices.append((loss(told, goal[:n_own], reader), view, penalty))
+            predicted = output(x, sizes[-1], list(models(x, penalty, sizes[-1], _TRIALS)))
+            choices.append((loss(predicted, goal[:n_own], reader), view, penalty))
     _, best, penalty = min(choice for choice in choices if np.isfinite(choice[0]))
     x = views[best]
     every = [list(models(x, penalty, size, _SUBSETS)) for size in sizes]
     outputs = [output(x, size, part) for size, part in zip(sizes, every, strict=True)]
     lift = _standard_units(reader) if best else np.eye(x.shape[1])
-    return Told(outputs, [lift @ np.stack(part) for part in every], x[:n_own], bool(best))
+    return SmallModels(outputs, [lift @ np.stack(part) for part in every], x[:n_own], bool(best))
 
 
 def _subsets(n: int, size: int, times: int) -> Iterator[IntArray]:
@@ -102,8 +102,8 @@ def learn(
 ) -> tuple[Reader, Inputs]:
     """Train models of one size; return a reader that has them, and the inputs of its own points.
 
-    Points are told by models that have not seen them, as are points to come. Where models do best
-    with features as they came, the reader measures all of them in one unit.
+    Points are predicted by models that have not seen them, as are points to come. Where models do
+    best with features as they came, the reader measures all of them in one unit.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ def learn(
     """
     every = with_more(X, y, more)
     reader = blank(*every, classes)
-    told = told_by_models(reader, *every, len(X), [size])
-    models, output = told.models[0], told.outputs[0]
-    if told.is_raw:
+    small = predict_with_small_models(reader, *every, len(X), [size])
+    models, output = small.models[0], small.outputs[0]
+    if small.is_raw:
         standard, reader = reader.unit, blank(*every, classes, one_unit=True)
         models[:, :-1] *= (reader.unit / standard)[:, None]
     reader = replace(reader, coef=models)

@@ -33,7 +33,7 @@ from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
 from apiece.estimators._common import attributes, check
 from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._features import Target, as_features, as_more, as_target
-from apiece.estimators._held_out import Split, less_ambiguity, scatter_and_noise
+from apiece.estimators._held_out import Split, scatter_and_noise, without_member_spread
 from apiece.estimators._network import Kind, NetworkConfig, load_torch
 from apiece.estimators._reader import Inputs
 from apiece.estimators._small_models import learn
@@ -247,7 +247,7 @@ class Amortized(Estimator):
         scale = family.scales(np.exp(predicted.log_s.mean(axis=0)), k_ref)
         apart = (predicted.local - predicted.local.mean(axis=0)) / scale
         network = replace(network, scatter=scatter, noise_share=share)
-        return _Trained(network, inputs, split.point_fold, less_ambiguity(scatter, apart))
+        return _Trained(network, inputs, split.point_fold, without_member_spread(scatter, apart))
 
     def _laws(
         self, contributions: Contributions, network: AmortizedNetwork, predicted: Predicted

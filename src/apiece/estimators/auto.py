@@ -1,4 +1,4 @@
-"""The estimator that chooses: whichever foretells held-out sizes best is fitted to everything."""
+"""The estimator that chooses: whichever predicts held-out sizes best is fitted to everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Auto(Estimator):
     """Choose method and family by a backtest, then fit all contributions.
 
     The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
-    clearly better at the largest sizes. Power laws are judged beside them, and not chosen: what
+    clearly better at the largest sizes. Power laws are judged with them, and not chosen: what
     they do far beyond those sizes no backtest shows. Points that none of all these describes are
     marked ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the
     first candidate is fitted.

@@ -1,4 +1,4 @@
-r"""How well laws foretell sizes that they have not seen.
+r"""How well laws predict sizes that they have not seen.
 
 The contributions at the largest sizes are held out, every candidate is fitted on the rest, and
 its curves and intervals are compared with what was held out. Held-out means are noisy themselves:
@@ -6,7 +6,7 @@ with $\bar r_i$ the mean residual of point $i$ at a size and $N$ the mean of its
 
 $$R^2 = 1 - \frac{\overline{\bar r_i^2} - N}{\mathrm{Var}(\bar\Delta_i) - N},$$
 
-the share of the variation of the points' true contributions that is foretold, in units of the
+the share of the variation of the points' true contributions that is predicted, in units of the
 loss. Intervals are compared as what they promise: the law's error and the noise of the mean.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SIZES: Final = 3  # groups of held-out sizes
-_REACH: Final = 2.5  # the largest size over the largest that is fitted, if not told otherwise
+_REACH: Final = 2.5  # the largest size over the largest that is fitted, by default
 _MOST: Final = 0.7  # of the contributions to hold out for that, where sizes range less far
 _CLEARLY: Final = 2.5  # standard errors by which a later candidate must be better
 _FLAG: Final = 0.01  # chance that any point at all is flagged although a family describes it
@@ -115,8 +115,8 @@ def backtest(
     candidates
         Estimators to choose from; the first is preferred unless another is clearly better.
     also
-        Estimators that are judged like them, and not chosen. Beside the default candidates those
-        are power laws: they may well foretell best at 2.5 times the sizes they were fitted on, and
+        Estimators that are judged like them, and not chosen. With the default candidates those
+        are power laws: they may well predict best at 2.5 times the sizes they were fitted on, and
         be the worst by far at ten times, which held-out sizes cannot show.
     hold_out
         Share of the contributions that is held out, those at the largest sizes; by default all
@@ -176,7 +176,7 @@ def _cut(contributions: Table, hold_out: float | None) -> int:
     if len(sizes) < 3:
         raise FitError(
             f"contributions at {len(sizes)} sizes cannot be backtested: expected at least 3, two "
-            "to fit on and one to foretell. Collect a range of sizes."
+            "to fit on and one to predict. Collect a range of sizes."
         )
     early = (1 - (_MOST if hold_out is None else hold_out)) * (counts.sum() - 1)
     place = np.searchsorted(np.cumsum(counts), early, side="right")
@@ -260,7 +260,7 @@ class _Judge:
 
 
 def _r2(seen: FloatArray, shift: FloatArray, noise: FloatArray) -> float:
-    """Share of the variation of true means that is foretold; nan where noise drowns it."""
+    """Share of the variation of true means that is predicted; nan where noise drowns it."""
     known = np.isfinite(noise) & np.isfinite(shift)
     if known.sum() < 3:
         return float("nan")
@@ -271,12 +271,12 @@ def _r2(seen: FloatArray, shift: FloatArray, noise: FloatArray) -> float:
     return min(1.0, 1 - (float((shift[known] ** 2).mean()) - level) / signal)
 
 
-def _correlation(seen: FloatArray, told: FloatArray) -> float:
+def _correlation(seen: FloatArray, predicted: FloatArray) -> float:
     """Pearson correlation across points; nan where either does not vary."""
-    known = np.isfinite(told)
-    if known.sum() < 3 or not seen[known].std() or not told[known].std():
+    known = np.isfinite(predicted)
+    if known.sum() < 3 or not seen[known].std() or not predicted[known].std():
         return float("nan")
-    return float(np.corrcoef(seen[known], told[known])[0, 1])
+    return float(np.corrcoef(seen[known], predicted[known])[0, 1])
 
 
 def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
@@ -291,27 +291,27 @@ def _normal_score(z: FloatArray, df: FloatArray | None) -> FloatArray:
     return np.where(is_finite, score, z)
 
 
-def _pick(curves: list[_Curves], late: Table, told: BoolArray) -> int:
+def _pick(curves: list[_Curves], late: Table, is_counted: BoolArray) -> int:
     """Return the candidate of least squared error, the first unless another is clearly better.
 
     Clearly: by more than 2.5 standard errors of the difference. Contributions of one task share
     their noise, and those of one point the error of its law, so the variances of the sums by task
-    and by point are added. Points outside ``told`` do not count.
+    and by point are added. Points outside ``is_counted`` are left out.
     """
     tasks = np.empty(0, dtype=np.int64)
     for rows, part in _parts(late):
-        tasks = np.union1d(tasks, part.task[told[rows][part.point]])
+        tasks = np.union1d(tasks, part.task[is_counted[rows][part.point]])
     best = 0
     for j in range(1, len(curves)):
-        by_task, by_point = np.zeros(len(tasks)), np.zeros(len(told))
+        by_task, by_point = np.zeros(len(tasks)), np.zeros(len(is_counted))
         for rows, part in _parts(late):
-            keep = told[rows][part.point]
+            keep = is_counted[rows][part.point]
             less = curves[best].residual(rows, part) ** 2 - curves[j].residual(rows, part) ** 2
             gain = np.nan_to_num(less[keep])
             place = np.searchsorted(tasks, part.task[keep])
             by_task += np.bincount(place, gain, minlength=len(tasks))
             by_point[rows] = np.bincount(part.point[keep], gain, minlength=part.n_points)
-        spread = np.sqrt(_variance_of_sum(by_task) + _variance_of_sum(by_point[told]))
+        spread = np.sqrt(_variance_of_sum(by_task) + _variance_of_sum(by_point[is_counted]))
         if float(by_task.sum()) > _CLEARLY * spread:
             best = j
     return best

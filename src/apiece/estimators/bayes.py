@@ -25,21 +25,21 @@ from apiece.estimators._common import (
     all_zero,
     attributes,
     check,
+    evenly_spread_points,
     exponents,
     in_memory_only,
     rescaled,
-    some_points,
 )
-from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, own_decays
+from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, point_decays
 from apiece.estimators._estimator import Estimator, Features
-from apiece.estimators._noise_scale import NoiseScale, worth_of_squares
+from apiece.estimators._noise_scale import NoiseScale, effective_sample_fraction
 from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
 from apiece.estimators._regression import predict_from_features
 from apiece.estimators._rows import expected_laws
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.laws.student import beside_noise
+from apiece.laws.student import normal_width_factor
 from apiece.records import Contributions, Moments, Table
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
@@ -53,7 +53,7 @@ class _Learned(NamedTuple):
     """What was learned from all points together."""
 
     population: Population  # for estimates, with decays of the points' own
-    cautious: Population  # for intervals, with units that know of heavy tails
+    cautious: Population  # for intervals, with noise scales that allow for heavy tails
     beta: float  # the decay of the noise that is common to all points
     information: float
 
@@ -232,10 +232,10 @@ class Bayes(Estimator):
     def _learn(self, contributions: Table, basis: FamilyBasis, prior: _Prior) -> _Learned:
         """Learn from some of the points: twice, since residuals of a first fit are needed."""
         family, k_ref = basis.family, basis.k_ref
-        few = some_points(contributions, _LEARNERS)
+        few = evenly_spread_points(contributions, _LEARNERS)
         sample = contributions.of(few)
         raw = sample.moments()
-        if all_zero(raw).any():  # squares of theirs are too small to be told from zero
+        if all_zero(raw).any():  # their squares are too small to differ from zero
             few = few[~all_zero(raw)]
             sample = contributions.of(few)
             raw = sample.moments()
@@ -258,7 +258,7 @@ class Bayes(Estimator):
         params = family.from_local(local * scales, k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
-        weighed = Sums.of(scaled, basis, k_ref, own_decays(scaled, k_ref, beta), own.shape)
+        weighed = Sums.of(scaled, basis, k_ref, point_decays(scaled, k_ref, beta), own.shape)
         population = learned(weighed, worth, start=start)
         cautious = learned(
             sums, worth, start=start, prior=basis.wide_prior, prior_points=WIDE_POINTS
@@ -266,7 +266,7 @@ class Bayes(Estimator):
         around = sums if own.u is None else sums.around(cautious.trust * own.u)
         post = cautious.posterior(around, log_scale)
         q = (post.weight * post.q).sum(axis=1)
-        noise = NoiseScale.of(q, sums.total, log_scale, worth_of_squares(sample.point, z2))
+        noise = NoiseScale.of(q, sums.total, log_scale, effective_sample_fraction(sample.point, z2))
         return _Learned(population, replace(cautious, noise_scale=noise), beta, worth)
 
     def _squares(
@@ -293,7 +293,7 @@ def _blended(each: list[Laws], family: Family) -> Laws:
 
     The errors of such a mixture have the covariance $\frac{1}{m}\sum_j (C_j + d_j d_j^\top)$, with
     $d_j$ how far a member is from the mean: where members disagree, the blend is uncertain. That
-    part has nothing to do with the noise (`beside_noise`).
+    part has nothing to do with the noise (`normal_width_factor`).
     """
     first, n, p = each[0], each[0].n_points, len(family.parameters)
     params, cov = np.zeros((len(each), n, p)), np.zeros((n, p, p))
@@ -304,7 +304,7 @@ def _blended(each: list[Laws], family: Family) -> Laws:
     mean = params.mean(axis=0)
     df = np.min([np.asarray(laws.df) for laws in each], axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
-        for away in (params - mean) * np.sqrt(beside_noise(df))[:, None]:
+        for away in (params - mean) * np.sqrt(normal_width_factor(df))[:, None]:
             cov += away[:, :, None] * away[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
     settings = first.attrs["settings"] | {"family": family.word}
@@ -335,7 +335,7 @@ def _posterior(
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)
     log_scale = 2 * np.log(2.0) * exponent
-    weighed = Sums.of(moments, basis, k_ref, own_decays(moments, k_ref, learned.beta), own.shape)
+    weighed = Sums.of(moments, basis, k_ref, point_decays(moments, k_ref, learned.beta), own.shape)
     local, _, _ = _averaged(learned.population, weighed, log_scale, own, basis)
     sums = Sums.of(moments, basis, k_ref, learned.beta, own.shape)
     _, spread, noise = _averaged(learned.cautious, sums, log_scale, own, basis)
@@ -372,7 +372,7 @@ def _averaged(
     local = np.einsum("nc,ncp->np", post.weight, mean)
     away = mean - local[:, None, :]
     spread = np.einsum("nc,ncpq->npq", post.weight, cov)
-    apart = beside_noise(population.noise_scale.dfs(sums.total))[:, None] * post.weight
+    apart = normal_width_factor(population.noise_scale.dfs(sums.total))[:, None] * post.weight
     spread += np.einsum("nc,ncp,ncq->npq", apart, away, away)
     return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
 
@@ -385,7 +385,7 @@ def _described(learned: _Learned) -> dict[str, Any]:
         "masses": population.masses,
         "df": noise.df,
         "unit": float(np.exp(np.clip(noise.log_scale2 / 2, -700, 700))),
-        "worth_of_squares": noise.worth,
+        "effective_sample_fraction": noise.worth,
         "beta": learned.beta,
         "information": learned.information,
         "trust": population.trust,

@@ -30,9 +30,9 @@ from apiece.estimators._common import (
     all_zero,
     attributes,
     check,
+    evenly_spread_points,
     exponents,
     rescaled,
-    some_points,
 )
 from apiece.estimators._curve_fit import fit_curves
 from apiece.estimators._decay import noise_decay
@@ -43,10 +43,10 @@ from apiece.estimators._search import newton, starts
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
-from apiece.laws.student import beside_noise
+from apiece.laws.student import normal_width_factor
 from apiece.records import Moments, Table
 
-ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be told, and the prior's middle
+ASSUMED: Final = (1.0, 2.0)  # alpha and beta where they cannot be estimated, and the prior's middle
 _BINS: Final = 24
 _TYPICAL: Final = 5_000  # points that the common decay is learned from, at most
 _EXACT: Final = 1e-20  # weighted residual sum of squares, relative to the total
@@ -292,7 +292,7 @@ class Likelihood(Estimator):
 
 def _typical_decay(contributions: Table, k_ref: float) -> float:
     """Return the decay of the noise that all points have in common."""
-    moments = contributions.of(some_points(contributions, _TYPICAL)).moments()
+    moments = contributions.of(evenly_spread_points(contributions, _TYPICAL)).moments()
     moments = moments.block(np.flatnonzero(~all_zero(moments)))
     if not len(moments):
         return ASSUMED[1]
@@ -307,7 +307,7 @@ def _covariance(samples: Samples, theta: FloatArray, psi: FloatArray, q: FloatAr
     s2 = q / df
     cov = np.empty((len(psi), 2, 2))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # singular: nan below
-        known = spread * psi**2 / s2 + samples.precision / beside_noise(df)
+        known = spread * psi**2 / s2 + samples.precision / normal_width_factor(df)
         cov[:, 0, 0] = s2 / c + (psi * middle) ** 2 / known
         cov[:, 0, 1] = cov[:, 1, 0] = psi * middle / known
         cov[:, 1, 1] = 1 / known

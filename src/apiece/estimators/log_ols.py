@@ -119,11 +119,11 @@ class LogOLS(Estimator):
         sigma = np.sqrt(spread) * k_ref ** (noise.decay / 2) * unit
         merged = None if grouping.is_exact else [float(size) for size in grouping.k]
         used = is_there & ~too_few[:, None]
-        told = _curves(psi, alpha, x)
-        r2_means = _across_points(moments.mean, told, used, exponent)
+        predicted = _curves(psi, alpha, x)
+        r2_means = _across_points(moments.mean, predicted, used, exponent)
         used = has_spread & has_noise[:, None]
-        told = _curves(spread, noise.decay, x)
-        r2_variances = _across_points(variance, told, used, 2 * exponent)
+        predicted = _curves(spread, noise.decay, x)
+        r2_variances = _across_points(variance, predicted, used, 2 * exponent)
         return Laws(
             family=Power(),
             params=Power().from_local(local, k_ref),
@@ -178,7 +178,7 @@ def _is_exact(moments: Moments, x: FloatArray, psi: FloatArray, alpha: FloatArra
 
 
 def _across_points(
-    seen: FloatArray, told: FloatArray, where: BoolArray, exponent: IntArray
+    seen: FloatArray, predicted: FloatArray, where: BoolArray, exponent: IntArray
 ) -> FloatArray:
     r"""Compute R² across points at each size, in the original space, shape ``(n_sizes,)``.
 
@@ -188,9 +188,9 @@ def _across_points(
     """
     power = (exponent - exponent[where.any(axis=1)].max(initial=-5000))[:, None]
     seen = np.ldexp(np.where(where, seen, 0.0), power)
-    told = np.ldexp(np.where(where, told, 0.0), power)
+    predicted = np.ldexp(np.where(where, predicted, 0.0), power)
     centre = seen.sum(axis=0) / np.maximum(where.sum(axis=0), 1)
-    rss = ((seen - told) ** 2).sum(axis=0)
+    rss = ((seen - predicted) ** 2).sum(axis=0)
     tss = (np.where(where, seen - centre, 0.0) ** 2).sum(axis=0)
     # With one point, or points that are all alike, there is nothing to explain.
     is_defined = (where.sum(axis=0) >= 2) & (tss > 1e-28 * (seen**2).sum(axis=0))

@@ -34,7 +34,7 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, Recursion
 
 
 def save(laws: Laws, path: str | os.PathLike[str]) -> None:
-    """Write beside, flush, fsync, then replace: the file is whole or absent."""
+    """Write a temporary file, flush, fsync, then replace: the file is whole or absent."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -28,7 +28,7 @@ from apiece.laws._build import NUMBERS, family_for, from_columns
 from apiece.laws._family import Family, FamilyLike
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
-from apiece.laws.student import quantile, roots, spread_of_scale, standard_error
+from apiece.laws.student import covariance_roots, quantile, standard_error, student_factors
 from apiece.records import Provenance
 
 if TYPE_CHECKING:
@@ -353,14 +353,14 @@ class Laws:
         noise = rng.standard_normal((n, *local.shape))
         spread = np.einsum("nab,snb->sna", self._roots, noise)
         if self.df is not None:
-            spread *= spread_of_scale(self.df, n, rng)[:, :, None]
+            spread *= student_factors(self.df, n, rng)[:, :, None]
         return self.family.from_local(local + spread, self.k_ref)
 
     @cached_property
     def _roots(self) -> FloatArray:
         """Square roots of the covariances, nan where they are unknown, ``(n_points, p, p)``."""
         n, p = self.params.shape
-        return roots(np.full((n, p, p), np.nan) if self.cov is None else self.cov)
+        return covariance_roots(np.full((n, p, p), np.nan) if self.cov is None else self.cov)
 
     @property
     def has_backtest(self) -> bool:
@@ -368,13 +368,13 @@ class Laws:
         return "backtest" in self.diagnostics
 
     def backtest(self) -> pd.DataFrame:
-        """Return how well laws fitted on the smaller sizes foretold the larger ones.
+        """Return how well laws fitted on the smaller sizes predicted the larger ones.
 
         Returns
         -------
         pandas.DataFrame
             One row for each candidate and group of held-out sizes: ``method``, ``family``, ``k``,
-            ``r2`` (share of the variation of true contributions that was foretold),
+            ``r2`` (share of the variation of true contributions that was predicted),
             ``correlation`` (with the noisy means held out), ``coverage`` of 90 % intervals,
             ``n_points``.
 

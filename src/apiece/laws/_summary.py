@@ -1,4 +1,4 @@
-"""Laws told to people: a table, a few lines, one line."""
+"""Laws for people: a table, a few lines, one line."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class FitStatus(StrEnum):
 
     OK = "fitted"
     TOO_FEW = "fewer than three contributions: no law"
-    ONE_SIZE = "contributions at one size only: alpha cannot be told, 1 is assumed"
+    ONE_SIZE = "contributions at one size only: alpha cannot be estimated, 1 is assumed"
     ALL_ZERO = "every contribution is zero"
     EXACT = "contributions follow the law without noise"
     AT_BOUND = "alpha or beta ran into its bound"

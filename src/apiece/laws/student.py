@@ -36,20 +36,20 @@ def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
     return np.where(is_finite, reach, np.where(np.isnan(df), np.nan, normal))
 
 
-def beside_noise(df: FloatArray) -> FloatArray:
+def normal_width_factor(df: FloatArray) -> FloatArray:
     r"""Return the factor that takes a variance which is known into the scale of Student's t.
 
     Student's t is wide because the noise is estimated. An error that has nothing to do with the
     noise (of a prior, or of which of several laws holds) has a normal width, so that of its
     variance only $(z/t)^2$ belongs into the scale: an interval of 90 % then has that width.
 
-    >>> beside_noise(np.array([7.0, np.inf])).round(3)
+    >>> normal_width_factor(np.array([7.0, np.inf])).round(3)
     array([0.754, 1.   ])
     """
     return np.asarray((quantile(0.9) / quantile(0.9, df)) ** 2)
 
 
-def spread_of_scale(df: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+def student_factors(df: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
     r"""Draw $\sqrt{\nu/\chi^2_\nu}$, which turns normal draws into Student's t.
 
     Shape ``(n, len(df))``; one where ``df`` is infinite, nan where it is nan.
@@ -87,10 +87,10 @@ def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
     return np.asarray(size * np.sqrt(np.maximum(np.einsum("nmb,nmb->nm", half, direction), 0.0)))
 
 
-def roots(cov: FloatArray) -> FloatArray:
+def covariance_roots(cov: FloatArray) -> FloatArray:
     """Return matrix square roots ``R`` with ``R R' = cov``, nan where ``cov`` is, by eigenvectors.
 
-    Coordinates are brought to unit variance first: a scale of 1e-8 beside one of 1 is no problem.
+    Coordinates are brought to unit variance first: a scale of 1e-8 next to one of 1 is no problem.
     """
     is_known = np.asarray(np.isfinite(cov).all(axis=(1, 2)))[:, None, None]
     known = np.where(is_known, cov, 0.0)

@@ -59,7 +59,7 @@ def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
 def against(
     bench: Bench, setting: Setting, laws: Laws
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield every size of a run, what laws foretell there, and what was measured.
+    """Yield every size of a run, what laws predict there, and what was measured.
 
     Of the points that both have, since the runs may be of different scales.
     """

@@ -1,4 +1,4 @@
-"""How well each method and family foretells sizes it has not seen."""
+"""How well each method and family predicts sizes it has not seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCORES: Final = {
-    "r2": "share of the variation foretold (R²)",
+    "r2": "share of the variation predicted (R²)",
     "correlation": "correlation with held-out means",
     "coverage": "share of held-out means covered",
 }
@@ -30,7 +30,7 @@ def plot_backtest(
     level: float = 0.9,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot how well the larger sizes are foretold by laws fitted on the smaller ones.
+    """Plot how well the larger sizes are predicted by laws fitted on the smaller ones.
 
     Scores below -0.25 are drawn there, with their number.
 

@@ -107,11 +107,11 @@ def _quality(laws: Laws, level: float) -> list[Fact]:
         if len(clear):
             size = f"k = {round(laws.k_ref):,}"
             listed.append((f"sign clear at {size}", f"{100 * clear.mean():.0f} % of the points"))
-    return listed + _foretold(laws)
+    return listed + _predicted(laws)
 
 
-def _foretold(laws: Laws) -> list[Fact]:
-    """Say how well these laws' own kind foretold the largest sizes, if that was tried."""
+def _predicted(laws: Laws) -> list[Fact]:
+    """Say how well these laws' own kind predicted the largest sizes, if that was tried."""
     if not laws.has_backtest:
         return []
     table = laws.backtest()
@@ -120,7 +120,7 @@ def _foretold(laws: Laws) -> list[Fact]:
         return []
     last = table[is_own].sort_values("k").iloc[-1]
     said = f"R² {last['r2']:.2f}, {100 * last['coverage']:.0f} % of 90 % intervals right"
-    return [(f"foretold at k = {last['k']:,.0f}", said)]
+    return [(f"predicted at k = {last['k']:,.0f}", said)]
 
 
 def _budget(table: Table, points: IntArray, progress: Progress | None) -> list[Fact]:

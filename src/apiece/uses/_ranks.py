@@ -15,7 +15,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray
 from apiece.errors import PlanError
 from apiece.laws import Laws, quantile
-from apiece.laws.student import spread_of_scale
+from apiece.laws.student import student_factors
 from apiece.uses._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def drawn_values(
     for _ in range(n_draws(laws.n_points)):
         noise = rng.standard_normal(laws.n_points)
         if df is not None:
-            noise *= spread_of_scale(df, 1, rng)[0]
+            noise *= student_factors(df, 1, rng)[0]
         yield estimate.value + error * noise
 
 

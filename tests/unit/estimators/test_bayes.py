@@ -10,8 +10,12 @@ from numpy.testing import assert_allclose
 from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError, UnknownNameError
 from apiece.estimators import Bayes, Likelihood, fit
-from apiece.estimators._decay import noise_decay, own_decays
-from apiece.estimators._noise_scale import NoiseScale, spread_of_noise_scales, worth_of_squares
+from apiece.estimators._decay import noise_decay, point_decays
+from apiece.estimators._noise_scale import (
+    NoiseScale,
+    effective_sample_fraction,
+    spread_of_noise_scales,
+)
 from apiece.estimators._population import (
     PRIOR_POINTS,
     Population,
@@ -22,7 +26,7 @@ from apiece.estimators._population import (
     learn,
 )
 from apiece.laws import FitStatus, Laws, Ridge, Series
-from apiece.laws.student import beside_noise
+from apiece.laws.student import normal_width_factor
 from apiece.records import Contributions
 
 
@@ -90,7 +94,7 @@ def test_a_points_own_decay_is_the_posterior_mean_written_out(m):
         restricted = -(m - 1) / 2 * np.log((w * rest**2).sum()) - np.log((w / x**2).sum()) / 2
         log_p.append(restricted + beta / 2 * np.log(x).sum() - (beta - 2.5) ** 2 / (2 * 0.5**2))
     weight = np.exp(np.array(log_p) - max(log_p))
-    own = own_decays(table.moments(), 300.0, 2.5)
+    own = point_decays(table.moments(), 300.0, 2.5)
     assert own.shape == (1, 1)
     assert_allclose(own[0, 0], (weight * betas).sum() / weight.sum(), atol=2e-3)
 
@@ -102,7 +106,7 @@ def test_own_decays_tell_steep_noise_from_flat_whatever_the_units():
     found = []
     for laws, unit in ((flat, 1.0), (steep, 1.0), (steep, 2.0**-300)):
         moments = synthetic.sample(laws, samples=400, random_state=3).scaled(unit).moments()
-        found.append(own_decays(moments, 316.0, 2.5)[:, 0])
+        found.append(point_decays(moments, 316.0, 2.5)[:, 0])
     # Posteriors of 400 contributions have a standard deviation of some 0.12.
     assert_allclose(found[0], 1.5, atol=0.6)
     assert_allclose(found[1], 3.5, atol=0.6)
@@ -128,11 +132,11 @@ def test_a_square_of_heavy_tailed_noise_tells_less_of_its_point():
     point, unit = np.repeat(np.arange(n), m), 10.0 ** rng.uniform(-3, 3, (n, 1))
     normal = (unit * rng.standard_normal((n, m))) ** 2
     # Scales learned from ten residuals pass for tails, a little.
-    assert worth_of_squares(point, normal.ravel()) > 0.65
+    assert effective_sample_fraction(point, normal.ravel()) > 0.65
     # One contribution in twenty is five times as noisy: kurtosis 3 (0.95 + 0.05 * 625) /
     # (0.95 + 0.05 * 25)^2 = 20, so a square is worth a tenth of a normal one.
     scale = np.where(rng.random((n, m)) < 0.05, 5.0, 1.0)
-    worth = worth_of_squares(point, (scale**2 * normal).ravel())
+    worth = effective_sample_fraction(point, (scale**2 * normal).ravel())
     assert_allclose(worth, 2 / 19, rtol=0.4)
 
 
@@ -289,7 +293,7 @@ def test_a_blend_is_the_mixture_of_its_members(truth):
         curves = np.array([laws.mean(k) for laws in each])
         assert_allclose(blend.mean(k), curves.mean(axis=0), rtol=1e-9)
         within = np.mean([laws.stderr(k) ** 2 for laws in each], axis=0)
-        apart = beside_noise(blend.df) * curves.var(axis=0)  # members do not differ by noise
+        apart = normal_width_factor(blend.df) * curves.var(axis=0)  # members do not differ by noise
         assert_allclose(blend.stderr(k), np.sqrt(within + apart), rtol=1e-6)
     assert_allclose(blend.df, np.min([laws.df for laws in each], axis=0))
     assert blend.attrs["settings"]["family"] == "blend"

@@ -10,7 +10,7 @@ from apiece.errors import FitError
 from apiece.estimators import Likelihood
 from apiece.estimators._profile import Samples, profile
 from apiece.laws import FitStatus, Laws
-from apiece.laws.student import beside_noise, quantile
+from apiece.laws.student import normal_width_factor, quantile
 from apiece.records import Contributions
 
 UPPER = np.exp(2.0)
@@ -107,7 +107,7 @@ def test_the_covariance_is_the_inverse_information(prior_sd):
         noise = laws.sigma[point] ** 2 * k ** -laws.beta[point] * 150 / 147
         information = gradient.T @ (gradient / noise[:, None])
         if prior_sd is not None:  # which is known, whatever is known of the noise
-            information[1, 1] += prior_sd**-2 / beside_noise(laws.df[point])
+            information[1, 1] += prior_sd**-2 / normal_width_factor(laws.df[point])
         assert_allclose(laws.cov[point], np.linalg.inv(information), rtol=1e-8)
 
 

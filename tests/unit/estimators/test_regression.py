@@ -8,7 +8,7 @@ from apiece import synthetic
 from apiece.estimators import Bayes, _regression
 from apiece.estimators._reader import blank, loss, trained
 from apiece.estimators._regression import predict_from_features
-from apiece.estimators._small_models import learn, told_by_models
+from apiece.estimators._small_models import learn, predict_with_small_models
 from apiece.laws import Laws, Series
 
 
@@ -90,14 +90,14 @@ def test_features_that_say_nothing_do_little_harm():
 def test_points_are_told_by_models_that_have_not_seen_them_and_are_as_small():
     X, y, _ = logistic_points(400, 8, seed=5)
     reader = blank(X, y, np.array([0, 1]))
-    told = told_by_models(reader, X, y, 100, [40, 150])
+    told = predict_with_small_models(reader, X, y, 100, [40, 150])
     assert [output.shape for output in told.outputs] == [(100, 2)] * 2
     assert_allclose([np.exp(output).sum(axis=1) for output in told.outputs], 1.0)
     small, large = (loss(output, y[:100], reader) for output in told.outputs)
     # Models that know a point by heart would be right about it; larger ones know more.
     seen = trained(reader.standard(X), y, 1.0, reader)
     assert loss(reader.standard(X[:100]) @ seen, y[:100], reader) < large < small
-    changed = told_by_models(reader, X, np.append(1 - y[:1], y[1:]), 100, [40, 150])
+    changed = predict_with_small_models(reader, X, np.append(1 - y[:1], y[1:]), 100, [40, 150])
     for before, after in zip(told.outputs, changed.outputs, strict=True):
         assert_allclose(after[0], before[0])  # its own label is no part of what it is told
         assert np.abs(after - before).max() > 1e-3
@@ -109,10 +109,10 @@ def test_units_in_which_a_penalised_learner_sees_the_features_are_found():
     y = (X[:, :5].sum(axis=1) + rng.standard_normal(2000) > 0).astype(int)
     reader = blank(X, y, np.array([0, 1]))
     as_they_came = np.column_stack([X, np.ones(len(X))])
-    assert_allclose(told_by_models(reader, X, y, 2000, [60]).x, as_they_came)
+    assert_allclose(predict_with_small_models(reader, X, y, 2000, [60]).x, as_they_came)
     even = reader.standard(X)
     label = (even[:, :40].sum(axis=1) + rng.standard_normal(2000) > 0).astype(int)
-    assert_allclose(told_by_models(reader, X, label, 2000, [60]).x, even)
+    assert_allclose(predict_with_small_models(reader, X, label, 2000, [60]).x, even)
 
 
 @pytest.mark.parametrize("unit", [1e-60, 1.0, 1e60])
@@ -135,7 +135,9 @@ def test_a_reader_says_of_new_points_what_its_models_say(is_raw):
     assert reader.coef.shape == (24, 35, 2)
     one = np.sqrt(X[:600].var(axis=0).mean())
     assert_allclose(reader.unit, one if is_raw else X[:600].std(axis=0))
-    told = told_by_models(blank(X[:600], y[:600], np.array([0, 1])), X[:600], y[:600], 600, [60])
+    told = predict_with_small_models(
+        blank(X[:600], y[:600], np.array([0, 1])), X[:600], y[:600], 600, [60]
+    )
     is_seen_raw = np.allclose(told.x[:, :-1], X[:600])
     assert is_seen_raw == is_raw
     # Models that have not seen a point are some of all models, and those are alike.

@@ -156,7 +156,7 @@ def test_a_backtest_is_told_of_the_laws_own_kind():
     said = dict(data_of(build(samples, laws))[0]["facts"]["Quality of the fits"])
     table = laws.backtest()
     own = table[(table["method"] == laws.attrs["estimator"])].sort_values("k").iloc[-1]
-    words = said[f"foretold at k = {own['k']:,.0f}"]
+    words = said[f"predicted at k = {own['k']:,.0f}"]
     assert words.startswith("R² ")
     assert words.endswith("% of 90 % intervals right")
     assert said["estimator"].endswith("chosen by a backtest")
@@ -165,7 +165,7 @@ def test_a_backtest_is_told_of_the_laws_own_kind():
             "Quality of the fits"
         ]
     )
-    assert not any(name.startswith("foretold") for name in plain)
+    assert not any(name.startswith("predicted") for name in plain)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ function lossWords({ curve, curve_k: sizes, low, high, k_range: sampled }) {
   if (!curve) return "";
   const now = curve[sizes.findIndex((k) => k >= sampled[1])];
   const percent = `${Math.round(100 * report.level)}\u00a0%`;
-  return `${short(now)} at ${whole(sampled[1])} points; foretold at ${whole(sizes.at(-1))}: ${short(curve.at(-1))} (${percent} interval ${short(low.at(-1))} to ${short(high.at(-1))}).`;
+  return `${short(now)} at ${whole(sampled[1])} points; predicted at ${whole(sizes.at(-1))}: ${short(curve.at(-1))} (${percent} interval ${short(low.at(-1))} to ${short(high.at(-1))}).`;
 }
 
 /* How many points have each word, as bars; a click lists them. */
