@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import numpy as np
+
+from apiece import Dataset
 from apiece.engines import choose_engine
 from apiece.testing import EngineContract
 
@@ -72,3 +75,23 @@ class TestLogisticWithThreeClassesUnderZeroOne(EngineContract):
 
     def make(self, dataset):
         return choose_engine(dataset, model="logistic", metric="zero_one", engine="logistic")[0]
+
+
+class TestPoisson(EngineContract):
+    kind = "regression"
+
+    def dataset(self, seed=0, n=60, d=4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n + 42, d))
+        y = rng.poisson(np.exp(1 + 0.4 * X[:, 0])).astype(float)
+        return Dataset.from_arrays(
+            X[:n],
+            y[:n],
+            X_val=X[n : n + 40],
+            y_val=y[n : n + 40],
+            candidates=(X[n + 40 :], y[n + 40 :]),
+            kind="regression",
+        )
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="poisson", metric="poisson_deviance")[0]

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 import apiece
 import search
 from apiece import Dataset
-from apiece.engines import _logistic_fit, choose_engine
+from apiece.engines import _glm_fit, choose_engine
 from apiece.errors import ApieceWarning
 from apiece.records import Task
 
@@ -73,7 +73,7 @@ def test_points_of_a_machine_that_no_solver_certifies_are_marked():
 
 
 def test_marked_contributions_are_counted_and_left_out(monkeypatch):
-    monkeypatch.setattr(_logistic_fit, "_NEWTON_STEPS", 1)
+    monkeypatch.setattr(_glm_fit, "_NEWTON_STEPS", 1)
     with pytest.warns(ApieceWarning, match=r"\d+ contributions could not be computed"):
         run = apiece.collect(make_blobs(), sizes=(10, 20), samples=2, random_state=0)
     progress = run.progress()

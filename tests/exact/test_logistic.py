@@ -14,8 +14,8 @@ from apiece.engines import (
     LogisticEngine,
     Model,
     RefitEngine,
-    _logistic_fit,
-    _logistic_joining,
+    _glm_fit,
+    _glm_joining,
     choose_engine,
 )
 from apiece.engines._logistic import converged
@@ -151,8 +151,8 @@ def test_points_that_cannot_be_updated_are_fitted_from_scratch_and_counted(monke
     task = Task(0, np.arange(50), np.arange(50, 60), 0)
     expected = engine.run(task).delta
     for name in ("_NEAR", "_FAR"):
-        monkeypatch.setattr(_logistic_joining, name, _logistic_joining._Range(0.0, 0, 0.0))
-    monkeypatch.setattr(_logistic_joining, "_NEWTON_STEPS", 1)
+        monkeypatch.setattr(_glm_joining, name, _glm_joining._Range(0.0, 0, 0.0))
+    monkeypatch.setattr(_glm_joining, "_NEWTON_STEPS", 1)
     outcome = engine.run(task)
     assert outcome.notes["refits"] == 10
     assert_allclose(outcome.delta, expected, atol=1e-6 * np.abs(expected).mean())
@@ -162,7 +162,7 @@ def test_what_cannot_be_fitted_is_marked_and_never_passed_as_exact(monkeypatch):
     dataset = data()
     engine = LogisticEngine(dataset, Model("x", LogisticRegression()), LOSSES["log_loss"])
     task = Task(0, np.arange(50), np.arange(50, 60), 0)
-    monkeypatch.setattr(_logistic_fit, "_NEWTON_STEPS", 1)
+    monkeypatch.setattr(_glm_fit, "_NEWTON_STEPS", 1)
     outcome = engine.run(task)
     assert np.isnan(outcome.delta).all()
     assert np.isfinite(outcome.loss)

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from apiece import Dataset
 from apiece.engines import LogisticEngine, Model, RefitEngine
+from apiece.engines._glm_fit import _start, fit_base
+from apiece.engines._link import LOG, LOGIT
 from apiece.engines._logistic import converged
-from apiece.engines._logistic_fit import _start, fit_base
-from apiece.engines._logistic_joining import _FAR, Joining, _proximal
 from apiece.losses import LOSSES
 from apiece.losses._series import sigmoid, sigmoid_series
 from apiece.records import Task
@@ -118,7 +118,7 @@ def test_the_remainder_keeps_its_digits_far_from_the_optimum(m, eta):
     first = 1 / (1 + np.exp(-m))
     moved = 1 / (1 + np.exp(-m - eta))
     exact = C * (moved - first - first * (1 - first) * eta)
-    found = Joining(base)._remainder(np.array([[eta]], dtype=np.float32), _FAR)
+    found = LOGIT.response(base.margins, C).far(np.array([[eta]], dtype=np.float32))
     curved = C * first * (1 - first) * eta**2 / 2  # what cancels where the second derivative does
     assert_allclose(found[0], exact.astype(float), atol=1e-5 * float(min(curved[0], C)), rtol=1e-5)
 
@@ -138,7 +138,7 @@ def test_the_weight_of_a_joining_point_solves_its_equation(margin, log_beta, log
     root = brentq(
         lambda w: w - before - pull * expit(-w), before - 1, before + pull + 1, xtol=1e-13
     )
-    found = _proximal(
+    found = LOGIT.proximal(
         np.array([margin]),
         np.array([beta]),
         np.array([float(y)]),
@@ -172,3 +172,32 @@ def test_rows_that_overflow_leave_the_start_at_zero():
     X = np.full((2, 3), 1e200)
     with np.errstate(over="ignore", invalid="ignore"):
         assert_allclose(_start(X, np.array([0.0, 1.0]), np.ones(3), 1.0), 0.0)
+
+
+@given(
+    margin=st.floats(-20, 20),
+    log_beta=st.floats(-6, 3),
+    y=st.integers(0, 1_000),
+    start=st.none() | st.floats(-2, 2),
+)
+def test_the_weight_of_a_joining_count_solves_its_equation(margin, log_beta, y, start):
+    beta = 10.0**log_beta
+    low, high = margin - beta * np.exp(margin) - 1, max(margin, np.log(max(y, 1e-300))) + 1
+    root = brentq(lambda w: w - margin - beta * (y - np.exp(w)), low, high, xtol=1e-13)
+    found = LOG.proximal(
+        np.array([margin]),
+        np.array([beta]),
+        np.array([float(y)]),
+        1.0,
+        start=None if start is None else np.array([start]),
+    )
+    assert_allclose(found, y - np.exp(root), rtol=1e-8, atol=1e-9 * (y + np.exp(margin)))
+
+
+@given(m=st.floats(-10, 10), eta=st.floats(1e-4, 19) | st.floats(-19, -1e-4))
+def test_the_remainder_of_counts_keeps_its_digits(m, eta):
+    response = LOG.response(np.array([m]), 1.0)
+    long = np.longdouble(np.float32(eta))
+    exact = float(np.exp(np.longdouble(m)) * (np.expm1(long) - long))
+    assert_allclose(response.far(np.array([[eta]], dtype=np.float32))[0], exact, rtol=1e-5)
+    assert_allclose(response.exact(np.array([[float(np.float32(eta))]]))[0], exact, rtol=1e-7)

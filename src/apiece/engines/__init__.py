@@ -9,6 +9,7 @@ from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model
+from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
 from apiece.engines._surrogate import Surrogate, surrogate_of
 from apiece.engines._svm import SVMEngine
@@ -26,6 +27,7 @@ __all__ = [
     "LogisticEngine",
     "MLPEngine",
     "Model",
+    "PoissonEngine",
     "RefitEngine",
     "SVMEngine",
     "Surrogate",

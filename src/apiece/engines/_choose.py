@@ -15,6 +15,7 @@ from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import Model, resolve_model, weight_option
+from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
@@ -24,6 +25,7 @@ from apiece.losses import Loss, resolve_loss
 _FAST: tuple[type[Engine], ...] = (
     LinearEngine,
     LogisticEngine,
+    PoissonEngine,
     KNNEngine,
     MLPEngine,
     SVMEngine,

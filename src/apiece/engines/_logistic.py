@@ -1,27 +1,24 @@
 r"""Logistic regression, exactly: every joining point solved from the fit on D.
 
 The optimum with point $z$ is the minimiser of scikit-learn's own objective on $D \cup z$. It is
-found from that on $D$ (`_logistic_joining.py` for two classes, `_softmax_joining.py` for more) in a
+found from that on $D$ (`_glm_joining.py` for two classes, `_softmax_joining.py` for more) in a
 few products of matrices over all points of a block, instead of a fit from scratch for each of them.
 A point that does not converge is refitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
-from apiece.engines._logistic_fit import fit_base
-from apiece.engines._logistic_joining import Joining
+from apiece.engines._glm import Fitted, GLMEngine
+from apiece.engines._glm_fit import fit_base
 from apiece.engines._models import Model
-from apiece.engines._score import MarginScore
 from apiece.engines._softmax_fit import fit_base as fit_softmax
 from apiece.engines._softmax_joining import Joining as SoftmaxJoining
 from apiece.engines._softmax_score import SoftmaxScore
@@ -29,7 +26,6 @@ from apiece.losses import Loss
 from apiece.losses._series import sigmoid
 from apiece.records import Outcome, Task
 
-_ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
 _TOGETHER = 192  # points solved together with many classes: products with the inverse read it once
 _SMALL = 600  # parameters of many classes up to which double precision costs nothing
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
@@ -79,30 +75,7 @@ def converged(model: Model) -> Model:
     return replace(model, estimator=Converged(**settings))
 
 
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """The fit on D, and what it makes of a block of joining points.
-
-    Parameters
-    ----------
-    loss
-        On the validation set.
-    decrement
-        Newton decrement at the last step.
-    block
-        How many points to solve together.
-    solve
-        From their rows of the design and class codes to contributions, the relative error that is
-        left, and which have converged.
-    """
-
-    loss: float
-    decrement: float
-    block: int
-    solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
-
-
-class LogisticEngine(Engine):
+class LogisticEngine(GLMEngine):
     """Contributions under logistic regression with an L2 penalty, for any number of classes."""
 
     name: ClassVar[str] = "logistic"
@@ -120,69 +93,19 @@ class LogisticEngine(Engine):
             return f"{n_parameters:,} parameters are more than {_MOST_PARAMETERS:,}"
         return unsupported_setting(model)
 
-    @np.errstate(all="ignore")
-    def run(self, task: Task) -> Outcome:
-        """Compute the contribution of every point of the task.
+    def is_left_to_scikit_learn(self, task: Task) -> bool:
+        """Whether D lacks a class: scikit-learn then fits fewer classes, or says why it cannot."""
+        return len(np.unique(self.dataset.y[task.subset])) < self.dataset.n_classes
 
-        A point whose update does not converge is fitted from scratch, and has nan if that does not
-        converge either; all points do if D itself cannot be fitted. Flags of floating-point numbers
-        are ignored: products of small matrices may raise them for memory that is no part of these.
-        """
-        if len(np.unique(self.dataset.y[task.subset])) < self.dataset.n_classes:
-            return self.refit(task)  # scikit-learn fits a model of fewer classes, or says why not
-        fitted = self._fit(task)
-        if fitted is None:
-            return self.uncertified(task)
-        delta = np.empty(len(task.points))
-        worst, lost = fitted.decrement, list[int]()
-        for start in range(0, len(delta), fitted.block):
-            block = slice(start, start + fitted.block)
-            points = task.points[block]
-            delta[block], left, is_good = fitted.solve(
-                self._design(self.dataset.features(points)), self.dataset.targets(points)
-            )
-            worst = max(worst, float(left[is_good].max(initial=0.0)))
-            lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
-        for place in lost:
-            delta[place] = fitted.loss - self._loss_with(task, task.points[place])
-        return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
+    def _fit(self, task: Task, *more: int) -> Fitted | None:
+        X, y = self._rows(task, more)
+        if self.dataset.n_classes > 2:
+            return self._fit_many(X, y)
+        base = fit_base(X, y.astype(np.float64), self._is_penalised, self._C)
+        return None if base is None else self._join(base)
 
-    def _fit(self, task: Task, *more: int) -> _Fitted | None:
-        """Fit D and perhaps some more points; None if that does not converge."""
-        rows = np.concatenate([task.subset, np.array(more, dtype=np.int64)])
-        X, y = self._design(self.dataset.features(rows)), self.dataset.targets(rows)
-        return self._fit_two(X, y) if self.dataset.n_classes == 2 else self._fit_many(X, y)
-
-    def _loss_with(self, task: Task, point: int) -> float:
-        """Return the loss of a fit from scratch on D and a point; nan if it does not converge.
-
-        Raises
-        ------
-        EngineError
-            If the fit converges, and the metric is not a number.
-        """
-        fitted = self._fit(task, point)
-        if fitted is None:
-            return float("nan")
-        if not np.isfinite(fitted.loss):
-            self.refit(task, np.array([point]))
-        return fitted.loss
-
-    def _fit_two(self, X: FloatArray, y: IntArray) -> _Fitted | None:
-        base = fit_base(X, y.astype(np.float64), self._penalty, self._C)
-        if base is None:
-            return None
-        score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
-        joining = Joining(base)
-
-        def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-            change, left, is_good = joining.solve(x, y.astype(np.float64))
-            return score.delta(change), left, is_good
-
-        return _Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(y)), solve)
-
-    def _fit_many(self, X: FloatArray, y: IntArray) -> _Fitted | None:
-        data, settings = self.dataset, (self.dataset.n_classes, self._penalty, self._C)
+    def _fit_many(self, X: FloatArray, y: IntArray) -> Fitted | None:
+        data, settings = self.dataset, (self.dataset.n_classes, self._is_penalised, self._C)
         is_double = X.shape[1] * (data.n_classes - 1) < _SMALL or not self.metric.has_softmax_series
         base = fit_softmax(X, y, *settings, dtype=np.float64 if is_double else np.float32)
         if base is None:
@@ -202,7 +125,7 @@ class LogisticEngine(Engine):
                 delta[some] = score.delta(change)
             return delta, left, is_good
 
-        return _Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
+        return Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
 
     @np.errstate(all="ignore")
     def join_groups(self, task: Task) -> Outcome:
@@ -211,13 +134,13 @@ class LogisticEngine(Engine):
         if data.n_classes != 2 or len(np.unique(y)) < 2:
             return super().join_groups(task)
         X = self._design(data.X[task.subset])
-        fits = [fit_base(X, y.astype(np.float64), self._penalty, self._C)]
+        fits = [fit_base(X, y.astype(np.float64), self._is_penalised, self._C)]
         for group in task.rows or ():
             if fits[0] is None or fits[-1] is None:
                 break
             more = np.concatenate([X, self._design(data.features(group))])
             labels = np.concatenate([y, data.targets(group)]).astype(np.float64)
-            fits.append(fit_base(more, labels, self._penalty, self._C, start=fits[0].theta))
+            fits.append(fit_base(more, labels, self._is_penalised, self._C, start=fits[0].theta))
         good = [fit for fit in fits if fit is not None]
         if len(good) < len(fits):
             return super().join_groups(task)
@@ -229,29 +152,6 @@ class LogisticEngine(Engine):
     @property
     def _C(self) -> float:
         return float(self.model.estimator.C)
-
-    @cached_property
-    def _penalty(self) -> FloatArray:
-        n = self.dataset.n_features
-        return np.append(np.ones(n), 0.0) if self.model.estimator.fit_intercept else np.ones(n)
-
-    @cached_property
-    def _validation(self) -> tuple[FloatArray, AnyArray]:
-        V = self._design(self.dataset.X_val)
-        return V, V.astype(np.float32)
-
-    @cached_property
-    def _centre(self) -> FloatArray:
-        return np.asarray(self.dataset.X.mean(axis=0))
-
-    def _design(self, X: FloatArray) -> FloatArray:
-        """Centre the features and append the column of ones, if there is an intercept.
-
-        The intercept is not penalised, so the centre changes nothing but the digits that are left.
-        """
-        if not self.model.estimator.fit_intercept:
-            return np.ascontiguousarray(X)
-        return np.column_stack([X - self._centre, np.ones(len(X))])
 
     def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
         """Leave points to scikit-learn, with a solver that converges."""

@@ -104,6 +104,11 @@ _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
     "logistic": {"classification": _logistic},
     "linear": {"regression": _from("linear_model", "LinearRegression")},
     "ridge": {"regression": _from("linear_model", "Ridge")},
+    "poisson": {
+        "regression": _from(
+            "linear_model", "PoissonRegressor", solver="newton-cholesky", tol=1e-10, max_iter=1_000
+        )
+    },
     "mlp": {"classification": _mlp_classifier, "regression": _mlp_regressor},
     "svm": {"classification": _svm_classifier, "regression": _from("svm", "SVR")},
     "knn": {

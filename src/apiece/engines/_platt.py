@@ -10,13 +10,33 @@ Newton's method in the two parameters.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import expit
 
-from apiece._base.typing import BoolArray, FloatArray
+from apiece._base.batched import CONVERGED, LOST, RUNNING, dot, solve
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 
 _MOST_STEPS = 100
 _TOLERANCE = 1e-12  # of the change of a log odds
+
+
+class _Scores(NamedTuple):
+    """Decision values, what they should say, and their largest size."""
+
+    decision: FloatArray
+    target: FloatArray
+    size: FloatArray
+
+
+class _Sigmoid(NamedTuple):
+    """``a, b``; the last step, the fall of the slope that it promised, and its length."""
+
+    ab: FloatArray
+    step: FloatArray
+    promise: FloatArray
+    error: FloatArray
 
 
 def fit_sigmoids(
@@ -48,34 +68,35 @@ def fit_sigmoids(
     if start is not None:
         ab[:] = start
 
-    size, error = np.abs(decision).max(axis=1), np.full(len(ab), np.inf)
-    step, promise = np.zeros_like(ab), np.zeros(len(ab))
-    live = np.arange(len(ab))
-    for _ in range(_MOST_STEPS):
-        gradient, newton = _newton(ab[live], decision[live], target[live])
-        # a slope that has turned upwards along the last step says that the step was too long
-        is_long = (gradient * step[live]).sum(axis=1) > 0.5 * promise[live]
-        back = -0.5 * step[live]
-        step[live] = np.where(is_long[:, None], -back, newton)
-        promise[live] = np.where(is_long, 0.5 * promise[live], -(gradient * newton).sum(axis=1))
-        ab[live] += np.where(is_long[:, None], back, newton)
-        change = np.abs(step[live, 0]) * size[live] + np.abs(step[live, 1])
-        error[live] = np.where(np.isfinite(change), change, np.inf)
-        live = live[np.isfinite(change) & (change > _TOLERANCE)]
-        if not len(live):
-            break
-    return ab, error
+    start_at = _Sigmoid(ab, np.zeros_like(ab), np.zeros(len(ab)), np.full(len(ab), np.inf))
+    data = _Scores(decision, target, np.abs(decision).max(axis=1))
+    found, _, _ = solve(_step, start_at, data, max_steps=_MOST_STEPS)
+    return found.ab, found.error
+
+
+def _step(now: _Sigmoid, data: _Scores) -> tuple[_Sigmoid, IntArray]:
+    """Take Newton's step, or go back half of the last one if the slope has turned along it."""
+    gradient, newton = _newton(now.ab, data.decision, data.target)
+    is_long = dot(gradient, now.step) > 0.5 * now.promise
+    back = -0.5 * now.step
+    step = np.where(is_long[:, None], -back, newton)
+    promise = np.where(is_long, 0.5 * now.promise, -dot(gradient, newton))
+    ab = now.ab + np.where(is_long[:, None], back, newton)
+    change = np.abs(step[:, 0]) * data.size + np.abs(step[:, 1])
+    error = np.where(np.isfinite(change), change, np.inf)
+    status = np.where(np.isfinite(change), np.where(change > _TOLERANCE, RUNNING, CONVERGED), LOST)
+    return _Sigmoid(ab, step, promise, error), status
 
 
 def _newton(ab: FloatArray, f: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient and Newton step in ``a, b``, each of shape ``(n_fits, 2)``."""
     p = expit(ab[:, :1] * f + ab[:, 1:])
     surplus = p - target
-    g0, g1 = surplus.sum(axis=1), np.einsum("ij,ij->i", surplus, f)
+    g0, g1 = surplus.sum(axis=1), dot(surplus, f)
     p *= 1.0 - p
-    h0, h1 = p.sum(axis=1), np.einsum("ij,ij->i", p, f)
+    h0, h1 = p.sum(axis=1), dot(p, f)
     p *= f
-    h2 = np.einsum("ij,ij->i", p, f)
+    h2 = dot(p, f)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.stack([h1 * g0 - h0 * g1, h1 * g1 - h2 * g0], axis=1)
         step /= (h0 * h2 - h1**2)[:, None]

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
+from apiece._base.batched import conjugate_gradients, line_search
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.losses._softmax import bend, errors, probabilities, spread
 
@@ -47,43 +48,22 @@ def times(v: AnyArray, matrix: AnyArray) -> AnyArray:
     return np.asarray(flat.reshape(*v.shape[:-1], matrix.shape[1]))
 
 
-def conjugate_gradients(
+def solve_rows(
     product: Callable[[AnyArray], AnyArray],
     precondition: Callable[[AnyArray], AnyArray],
     b: AnyArray,
     forcing: FloatArray,
-    steps: int = _CG_STEPS,
+    max_steps: int = _CG_STEPS,
 ) -> AnyArray:
-    """Solve ``product(d) = b`` for every row until its residual has fallen by ``forcing``.
-
-    Parameters
-    ----------
-    product, precondition
-        The matrix, and an approximation of its inverse, acting on arrays like ``b``.
-    b
-        Right-hand sides, shape ``(n, K - 1, p)``.
-    forcing
-        In the norm of the preconditioner, shape ``(n,)``.
-    steps
-        At most so many.
-    """
-    d, r = np.zeros_like(b), b
-    z = precondition(r)
-    v, rz = z, dot(r, z)
-    stop = forcing**2 * rz
-    for _ in range(steps):
-        image = product(v)
-        curvature = dot(v, image)
-        is_active = (rz > stop) & (curvature > 0)
-        if not is_active.any():
-            break
-        step = np.where(is_active, rz / np.where(is_active, curvature, 1.0), 0.0)[:, None, None]
-        d = d + step * v
-        r = r - step * image
-        z = precondition(r)
-        new = dot(r, z)
-        v = z + np.where(is_active, new / np.where(is_active, rz, 1.0), 0.0)[:, None, None] * v
-        rz = np.where(is_active, new, rz)
+    """Solve ``product(d) = b`` for parameters of shape ``(n, K - 1, p)``; see `batched`."""
+    (d,) = conjugate_gradients(
+        lambda v: (product(v[0]),),
+        lambda r: (precondition(r[0]),),
+        lambda a, b: dot(a[0], b[0]),
+        (b,),
+        forcing=forcing,
+        max_steps=max_steps,
+    )
     return d
 
 
@@ -163,7 +143,7 @@ class BaseFit:
     def solve(self, b: FloatArray) -> FloatArray:
         """Multiply one vector by the inverse of the Hessian in double precision, ``(K - 1, p)``."""
         return np.asarray(
-            conjugate_gradients(
+            solve_rows(
                 lambda v: self.product(v, self.pi), self.precondition, b[None], np.array([1e-13])
             )[0]
         )
@@ -270,18 +250,20 @@ def _newton(
             return theta, factor
         last = relative
         forcing = np.array([min(0.1, relative)])
-        step = conjugate_gradients(product, precondition, -gradient[None], forcing)[0]
+        step = solve_rows(product, precondition, -gradient[None], forcing)[0]
         change, scale = step @ X.T, 1.0
-        slope = float((gradient * step).sum())
-        for _ in range(50 if relative > 1e-3 else 0):
-            error = errors(margins + scale * change, truth)
-            now = (
-                C * (error * change).sum()
-                + (centred((theta + scale * step) * penalty) * step).sum()
-            )
-            if now <= -0.5 * slope:
-                break
-            scale *= 0.5
+        if relative > 1e-3:
+            inner, square = ((centred(v * penalty) * step).sum() for v in (theta, step))
+
+            def slope(
+                s: FloatArray,
+                now: tuple[FloatArray, ...] = (margins, change),
+                of_penalty: tuple[float, float] = (inner, square),
+            ) -> FloatArray:
+                error = errors(now[0] + s[0] * now[1], truth)
+                return np.array([C * (error * now[1]).sum() + of_penalty[0] + s[0] * of_penalty[1]])
+
+            scale = float(line_search(slope, np.array([(gradient * step).sum()]))[0])
         theta, margins = theta + scale * step, margins + scale * change
     return None
 
@@ -323,7 +305,7 @@ def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
     theta, margins, pi = base.theta, base.margins, base.pi
     for _ in range(_POLISH_STEPS):
         gradient = theta @ base.penalty + base.C * (spread(errors(margins, truth)) @ base.rows)
-        step = conjugate_gradients(
+        step = solve_rows(
             lambda v, pi=pi: base.product(v, pi),  # type: ignore[misc]
             base.precondition,
             -gradient[None],

@@ -16,12 +16,13 @@ with conjugate gradients, preconditioned by the same inverse, in double precisio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from apiece._base.batched import CONVERGED, RUNNING, line_search, solve
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.engines._logistic_joining import along
-from apiece.engines._softmax_fit import BaseFit, conjugate_gradients, dot, times
+from apiece.engines._softmax_fit import BaseFit, dot, solve_rows, times
 from apiece.losses._softmax import (
     against,
     all_probabilities,
@@ -41,6 +42,26 @@ _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 _REACH = 5.0  # change of a margin up to which the last step's length is a certificate
 _ACCEPTED = 1e-5  # error of Newton's method, relative, at the new optimum
 _BENT = 0.03  # a first step of this length or more, relative, asks for a smaller tolerance
+
+
+class _Point(NamedTuple):
+    """Joining points: features, margins before, and the truth without the last class."""
+
+    x: FloatArray
+    margin: FloatArray
+    truth: FloatArray
+
+
+class _Descent(NamedTuple):
+    """A change of the parameters, with margins, probabilities and the gradient there."""
+
+    d: FloatArray
+    eta: FloatArray
+    tau: FloatArray
+    pi: FloatArray
+    own: FloatArray
+    gradient: FloatArray
+    relative: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,62 +211,51 @@ class Joining:
         self, d: FloatArray, x: FloatArray, margin: FloatArray, truth: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Newton's method with conjugate gradients and a line search, in double precision."""
+        z = _Point(x, margin, truth)
+
+        def step(now: _Descent, z: _Point) -> tuple[_Descent, IntArray]:
+            d = now.d + self._newton_step(now, z)
+            new = self._gradient(d, z)
+            return new, np.where(new.relative > 0.1 * self._tolerance, RUNNING, CONVERGED)
+
+        found, _, _ = solve(step, self._gradient(d, z), z, max_steps=_NEWTON_STEPS)
+        return found.d, np.where(np.isfinite(found.relative), found.relative, np.inf)
+
+    def _gradient(self, d: FloatArray, z: _Point) -> _Descent:
         base, C = self.base, self.base.C
-        found, left, active = d.copy(), np.full(len(d), np.inf), np.arange(len(d))
-        for _ in range(_NEWTON_STEPS):
-            eta = spread(times(d, base.rows.T))
-            tau = spread(np.einsum("ncp,np->nc", d, x), axis=1)
-            pi, own = probabilities(base.margins + eta), _softmax(margin + tau)
-            gradient = times(d, base.penalty) + C * times(spread(pi - base.pi), base.rows)
-            gradient += _outer(C * (own - truth), x)
+        eta = spread(times(d, base.rows.T))
+        tau = spread(np.einsum("ncp,np->nc", d, z.x), axis=1)
+        pi, own = probabilities(base.margins + eta), _softmax(z.margin + tau)
+        gradient = times(d, base.penalty) + C * times(spread(pi - base.pi), base.rows)
+        gradient += _outer(C * (own - z.truth), z.x)
+        size = np.maximum(dot(d, base.product(d, base.pi)), 1e-300)
+        left = np.maximum(dot(gradient, base.precondition(gradient)), 0.0)
+        return _Descent(d, eta, tau, pi, own, gradient, np.sqrt(left / size))
 
-            def product(v: FloatArray, now: tuple[FloatArray, ...] = (pi, own, x)) -> FloatArray:
-                pi_, own_, x_ = now
-                image = base.product(v, pi_)
-                moved = spread(np.einsum("ncp,np->nc", v, x_)[:, :, None])
-                image += _outer(C * bend(own_[:, :, None], moved)[:, :, 0], x_)
-                return image
+    def _newton_step(self, now: _Descent, z: _Point) -> FloatArray:
+        base, C = self.base, self.base.C
 
-            first = base.precondition(gradient)
-            size = np.maximum(dot(d, base.product(d, base.pi)), 1e-300)
-            relative = np.sqrt(np.maximum(dot(gradient, first), 0.0) / size)
-            is_done = ~(relative > 0.1 * self._tolerance)
-            found[active], left[active] = d, np.where(np.isfinite(relative), relative, np.inf)
-            if is_done.all():
-                break
-            enough = 0.03 * self._tolerance / np.maximum(relative, 1e-300)
-            forcing = np.minimum(0.1, np.maximum(relative, enough))
-            step = conjugate_gradients(product, base.precondition, -gradient, forcing, steps=200)
-            slope = dot(gradient, step)
-            d_eta = spread(times(step, base.rows.T))
-            d_tau = spread(np.einsum("ncp,np->nc", step, x), axis=1)
-            inner, square = (dot(times(v, base.penalty), step) for v in (d, step))
+        def product(v: FloatArray) -> FloatArray:
+            image = base.product(v, now.pi)
+            moved = spread(np.einsum("ncp,np->nc", v, z.x)[:, :, None])
+            image += _outer(C * bend(now.own[:, :, None], moved)[:, :, 0], z.x)
+            return image
 
-            def along_step(
-                s: FloatArray,
-                now: tuple[FloatArray, ...] = (
-                    eta,
-                    d_eta,
-                    margin + tau,
-                    d_tau,
-                    truth,
-                    inner,
-                    square,
-                ),
-            ) -> FloatArray:
-                eta_, d_eta_, mz, d_tau_, truth_, inner_, square_ = now
-                moved = probabilities(base.margins + eta_ + s[:, None, None] * d_eta_) - base.pi
-                error = _softmax(mz + s[:, None] * d_tau_) - truth_
-                return np.asarray(
-                    inner_ + s * square_ + C * (dot(moved, d_eta_) + dot(error, d_tau_))
-                )
+        relative = np.maximum(now.relative, 1e-300)
+        forcing = np.minimum(0.1, np.maximum(relative, 0.03 * self._tolerance / relative))
+        step = solve_rows(product, base.precondition, -now.gradient, forcing, max_steps=200)
+        if not relative.max() > _NEAR:
+            return np.asarray(step)
+        d_eta = spread(times(step, base.rows.T))
+        d_tau = spread(np.einsum("ncp,np->nc", step, z.x), axis=1)
+        inner, square = (dot(times(v, base.penalty), step) for v in (now.d, step))
 
-            s = along(along_step, slope) if relative.max() > _NEAR else np.ones(len(d))
-            d = d + np.where(is_done, 0.0, s)[:, None, None] * step
-            stay = ~is_done
-            active = active[stay]
-            d, x, margin, truth = (v[stay] for v in (d, x, margin, truth))
-        return found, left
+        def slope(s: FloatArray) -> FloatArray:
+            moved = probabilities(base.margins + now.eta + s[:, None, None] * d_eta) - base.pi
+            error = _softmax(z.margin + now.tau + s[:, None] * d_tau) - z.truth
+            return np.asarray(inner + s * square + C * (dot(moved, d_eta) + dot(error, d_tau)))
+
+        return np.asarray(line_search(slope, dot(now.gradient, step))[:, None, None] * step)
 
 
 class _Mixing:

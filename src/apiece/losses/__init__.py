@@ -4,7 +4,7 @@ A name such as ``log_loss`` stands for an object; `Loss` is the base class for o
 """
 
 from apiece.losses._loss import FunctionLoss, Loss, Needs, SoftmaxSeries
-from apiece.losses._plain import AbsoluteError, Hinge, SquaredError, ZeroOne
+from apiece.losses._plain import AbsoluteError, Hinge, PoissonDeviance, SquaredError, ZeroOne
 from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
 from apiece.losses._resolve import LOSSES, resolve_loss
 
@@ -17,6 +17,7 @@ __all__ = [
     "LogLoss",
     "Loss",
     "Needs",
+    "PoissonDeviance",
     "SoftmaxOfProba",
     "SoftmaxSeries",
     "SquaredError",

@@ -114,15 +114,16 @@ class Loss:
         """Return the loss of many models, one in each row of ``predictions``."""
         return np.array([self.value(y, prediction) for prediction in predictions])
 
-    def of_margins(self, y: IntArray, margins: FloatArray) -> FloatArray:
-        """Return the loss of binary classifiers, one in each row.
+    def of_margins(self, y: AnyArray, margins: FloatArray) -> FloatArray:
+        """Return the loss of models with one margin, one in each row.
 
         Parameters
         ----------
         y
-            Class codes 0 or 1, shape ``(n,)``.
+            Class codes 0 or 1, or targets, shape ``(n,)``.
         margins
-            Log odds of class 1, or decision values, shape ``(n_models, n)``.
+            Log odds of class 1, decision values, or the logarithm of the predicted mean, shape
+            ``(n_models, n)``.
 
         Returns
         -------
@@ -131,6 +132,8 @@ class Loss:
         """
         if self.needs == "decision":
             return self.values(y, margins)
+        if self.needs == "value":
+            return self.values(y, np.exp(margins))
         if self.needs == "label":
             return self.values(y, (margins > 0).astype(np.int64))
         return self.values(y, np.stack([sigmoid(-margins), sigmoid(margins)], axis=-1))

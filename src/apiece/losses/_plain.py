@@ -5,6 +5,7 @@ r"""Losses of labels, of decision values and of regressions.
   the second class, $-1$ for the first; for more classes
   $\max(0, 1 - f_{j,y_j} + \max_{c \ne y_j} f_{j,c})$.
 - ``squared_error``, ``absolute_error``: of a predicted value.
+- ``poisson_deviance``: $2(y \log(y / \mu) + \mu - y)$ of a predicted mean $\mu > 0$.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import factorial, xlogy
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.losses._loss import Loss
@@ -91,3 +93,26 @@ class AbsoluteError(Loss):
         residual = y - prediction  # |e| - |e - t| = min(t, 2e - t) for e >= 0
         towards = change * np.where(residual < 0.0, -1.0, 1.0)
         return np.asarray(np.minimum(towards, 2.0 * np.abs(residual) - towards).mean(axis=1))
+
+
+class PoissonDeviance(Loss):
+    """Deviance of a predicted mean of counts, as scikit-learn's ``mean_poisson_deviance``."""
+
+    name = "poisson_deviance"
+    needs = "value"
+
+    def rows(self, y: FloatArray, prediction: FloatArray) -> FloatArray:
+        """Return the loss of every row; not finite for a mean that is not positive."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(2.0 * (xlogy(y, y / prediction) + prediction - y))
+
+    def slope(self, y: FloatArray, prediction: FloatArray) -> FloatArray:
+        """Return the derivative of each row's loss by the predicted mean."""
+        return np.asarray(2.0 * (1.0 - y / prediction)[:, None])
+
+    def margin_series(self, y: FloatArray, margins: FloatArray, degree: int) -> FloatArray:
+        """Return each row's series in the change of the logarithm of the mean."""
+        mean, powers = np.exp(margins), np.arange(degree + 1)
+        c = 2.0 * mean / factorial(powers)[:, None]
+        c[0], c[1] = 0.0, 2.0 * (mean - y)
+        return np.asarray(c)

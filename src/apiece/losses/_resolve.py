@@ -9,7 +9,7 @@ from typing import Any
 from apiece._base.check import unknown_name
 from apiece.errors import ModelError
 from apiece.losses._loss import FunctionLoss, Loss, Needs
-from apiece.losses._plain import AbsoluteError, Hinge, SquaredError, ZeroOne
+from apiece.losses._plain import AbsoluteError, Hinge, PoissonDeviance, SquaredError, ZeroOne
 from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
 
 LOSSES: dict[str, Loss] = {
@@ -22,6 +22,7 @@ LOSSES: dict[str, Loss] = {
         Hinge(),
         SquaredError(),
         AbsoluteError(),
+        PoissonDeviance(),
     )
 }
 

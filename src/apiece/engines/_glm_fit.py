@@ -1,9 +1,9 @@
-r"""The base fit of penalised logistic regression with two classes.
+r"""The base fit of a penalised generalised linear model with one margin.
 
 scikit-learn minimises
 $F(\theta) = C \sum_{i \in D} \ell(m_i) + \tfrac12 \theta^\top \Lambda \theta$ with margins
-$m = X\theta$, where $X$ has a last column of ones and $\Lambda$ is the identity except
-for a zero at the intercept.
+$m = X\theta$, where $X$ has a last column of ones and $\Lambda$ is diagonal with a zero at the
+intercept. The derivative of $\ell$ by the margin is the mean less the target (`_link.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.special import expit
 
+from apiece._base.batched import line_search
 from apiece._base.typing import FloatArray
-from apiece.losses._series import sigmoid, sigmoid_error
+from apiece.engines._link import LOGIT, Link
 
 _NEWTON_STEPS = 80
 _FIRST_STEPS = 20  # with few rows, in coordinates of theirs
@@ -37,6 +39,8 @@ class BaseFit:
         ``A = X L^-T``, shape ``(k, p)``.
     C
         Weight of the data against the penalty.
+    link
+        From margins to means.
     decrement
         Newton decrement at the last step: the distance that was left, before it was taken.
     """
@@ -46,6 +50,7 @@ class BaseFit:
     margins: FloatArray
     rows: FloatArray
     C: float
+    link: Link
     decrement: float
 
 
@@ -55,6 +60,8 @@ def fit_base(
     penalty: FloatArray,
     C: float,
     start: FloatArray | None = None,
+    *,
+    link: Link = LOGIT,
 ) -> BaseFit | None:
     """Minimise the objective on D by Newton's method; None if it does not converge.
 
@@ -63,20 +70,25 @@ def fit_base(
     X
         Rows with their last column of ones, if any, shape ``(k, p)``.
     y
-        0 or 1, shape ``(k,)``.
+        Targets, shape ``(k,)``.
     penalty
         Diagonal of the penalty, shape ``(p,)``.
     C
         Weight of the data.
     start
-        Parameters to start from, shape ``(p,)``; by default some that are found.
+        Parameters to start from, shape ``(p,)``; by default zero, or near the optimum for a few
+        rows of two classes.
+    link
+        From margins to means.
     """
-    theta = _start(X, y, penalty, C) if start is None else start
+    if start is None:
+        start = _start(X, y, penalty, C) if link is LOGIT else np.zeros(X.shape[1])
+    theta = start
     margins = X @ theta
     diagonal, last = np.diag_indices(X.shape[1]), np.inf
     for _ in range(_NEWTON_STEPS):
-        gradient = C * (X.T @ sigmoid_error(margins, y)) + penalty * theta
-        weighted = X * np.sqrt(C * sigmoid(margins) * sigmoid(-margins))[:, None]
+        gradient = C * (X.T @ link.error(margins, y)) + penalty * theta
+        weighted = X * np.sqrt(C * link.weight(margins))[:, None]
         hessian = weighted.T @ weighted
         hessian[diagonal] += penalty
         try:
@@ -90,13 +102,23 @@ def fit_base(
         change = X @ step
         scale = 1.0
         if decrement > 1e-3:
-            scale = _line_search(theta, step, margins, change, y, penalty, C, -(decrement**2))
+            inner, square = (float((penalty * v) @ step) for v in (theta, step))
+
+            def slope(
+                s: FloatArray,
+                now: tuple[FloatArray, ...] = (margins, change),
+                of_penalty: tuple[float, float] = (inner, square),
+            ) -> FloatArray:
+                error = link.error(now[0] + s[0] * now[1], y)
+                return np.array([C * (error @ now[1]) + of_penalty[0] + s[0] * of_penalty[1]])
+
+            scale = float(line_search(slope, np.array([-(decrement**2)]))[0])
         theta = theta + scale * step
         margins = margins + scale * change
         # the factor was taken before the step, which must not have moved margins any more
         if decrement < 1e-11 or (decrement < 1e-7 and decrement > 0.1 * last):
             rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
-            return BaseFit(theta, factor, X @ theta, rows, C, decrement**2)
+            return BaseFit(theta, factor, X @ theta, rows, C, link, decrement**2)
         last = decrement
     return None
 
@@ -116,7 +138,7 @@ def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Float
     Z, margins = X[:, is_penalised], np.zeros(k)
     gram = Z @ Z.T
     for _ in range(_FIRST_STEPS):
-        p = sigmoid(margins)
+        p = expit(margins)
         weight = C * p * (1 - p)
         root = np.sqrt(weight)[:, None]
         system = root * gram * root.T
@@ -135,24 +157,3 @@ def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Float
             theta[is_penalised], theta[~is_penalised] = Z.T @ alpha, intercept
             break
     return theta
-
-
-def _line_search(
-    theta: FloatArray,
-    step: FloatArray,
-    margins: FloatArray,
-    change: FloatArray,
-    y: FloatArray,
-    penalty: FloatArray,
-    C: float,
-    slope: float,
-) -> float:
-    """Halve the step until the objective has not risen past its minimum along it by much."""
-    scale = 1.0
-    for _ in range(50):
-        error = sigmoid_error(margins + scale * change, y)
-        now = C * (error @ change) + (penalty * (theta + scale * step)) @ step
-        if now <= -0.5 * slope:
-            return scale
-        scale *= 0.5
-    return scale

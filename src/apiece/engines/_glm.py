@@ -1,0 +1,141 @@
+"""What engines for generalised linear models share: fit D, then solve for every joining point.
+
+The optimum with point z is the minimiser of scikit-learn's own objective on D and z. It is found
+from that on D in a few products of matrices over all points of a block, instead of a fit from
+scratch for each of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.engines._base import Engine
+from apiece.engines._glm_fit import BaseFit
+from apiece.engines._glm_joining import Joining
+from apiece.engines._score import MarginScore
+from apiece.records import Outcome, Task
+
+_ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fit on D, and what it makes of a block of joining points.
+
+    Parameters
+    ----------
+    loss
+        On the validation set.
+    decrement
+        Newton decrement at the last step.
+    block
+        How many points to solve together.
+    solve
+        From their rows of the design and class codes to contributions, the relative error that is
+        left, and which have converged.
+    """
+
+    loss: float
+    decrement: float
+    block: int
+    solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
+
+
+class GLMEngine(Engine):
+    """Contributions under a penalised generalised linear model."""
+
+    @np.errstate(all="ignore")
+    def run(self, task: Task) -> Outcome:
+        """Compute the contribution of every point of the task.
+
+        A point whose update does not converge is fitted from scratch, and has nan if that does not
+        converge either; all points do if D itself cannot be fitted. Flags of floating-point numbers
+        are ignored: products of small matrices may raise them for memory that is no part of these.
+        """
+        if self.is_left_to_scikit_learn(task):
+            return self.refit(task)
+        fitted = self._fit(task)
+        if fitted is None:
+            return self.uncertified(task)
+        delta = np.empty(len(task.points))
+        worst, lost = fitted.decrement, list[int]()
+        for start in range(0, len(delta), fitted.block):
+            block = slice(start, start + fitted.block)
+            points = task.points[block]
+            delta[block], left, is_good = fitted.solve(
+                self._design(self.dataset.features(points)), self.dataset.targets(points)
+            )
+            worst = max(worst, float(left[is_good].max(initial=0.0)))
+            lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
+        for place in lost:
+            delta[place] = fitted.loss - self._loss_with(task, task.points[place])
+        return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
+
+    def is_left_to_scikit_learn(self, task: Task) -> bool:
+        """Whether scikit-learn fits another model to D, or says why it cannot."""
+        return False
+
+    @abstractmethod
+    def _fit(self, task: Task, *more: int) -> Fitted | None:
+        """Fit D and perhaps some more points; None if that does not converge."""
+
+    def _loss_with(self, task: Task, point: int) -> float:
+        """Return the loss of a fit from scratch on D and a point; nan if it does not converge.
+
+        Raises
+        ------
+        EngineError
+            If the fit converges, and the metric is not a number.
+        """
+        fitted = self._fit(task, point)
+        if fitted is None:
+            return float("nan")
+        if not np.isfinite(fitted.loss):
+            self.refit(task, np.array([point]))
+        return fitted.loss
+
+    def _join(self, base: BaseFit) -> Fitted:
+        """Return a fit with one margin, and how points join it."""
+        score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
+        joining = Joining(base)
+
+        def solve(x: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+            change, left, is_good = joining.solve(x, y.astype(np.float64))
+            return score.delta(change), left, is_good
+
+        return Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(base.margins)), solve)
+
+    def _rows(self, task: Task, more: tuple[int, ...]) -> tuple[FloatArray, AnyArray]:
+        """Return the design and the targets of D and some more points."""
+        rows = np.concatenate([task.subset, np.array(more, dtype=np.int64)])
+        return self._design(self.dataset.features(rows)), self.dataset.targets(rows)
+
+    @cached_property
+    def _is_penalised(self) -> FloatArray:
+        """1 for every feature, 0 for the intercept if there is one."""
+        n = self.dataset.n_features
+        return np.append(np.ones(n), 0.0) if self.model.estimator.fit_intercept else np.ones(n)
+
+    @cached_property
+    def _validation(self) -> tuple[FloatArray, AnyArray]:
+        V = self._design(self.dataset.X_val)
+        return V, V.astype(np.float32)
+
+    @cached_property
+    def _centre(self) -> FloatArray:
+        return np.asarray(self.dataset.X.mean(axis=0))
+
+    def _design(self, X: FloatArray) -> FloatArray:
+        """Centre the features and append the column of ones, if there is an intercept.
+
+        The intercept is not penalised, so the centre changes nothing but the digits that are left.
+        """
+        if not self.model.estimator.fit_intercept:
+            return np.ascontiguousarray(X)
+        return np.column_stack([X - self._centre, np.ones(len(X))])
