@@ -15,7 +15,7 @@ from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.collection._compute import compare
-from apiece.collection._design import Design
+from apiece.collection._design import Design, DesignName
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
@@ -48,7 +48,7 @@ def collect(
     sizes: Sequence[int] | None = None,
     samples: int = 100,
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
-    design: str | None = None,
+    design: DesignName | None = None,
     n_sizes: int = 10,
     engine: str | Engine | type[Engine] = "auto",
     points: npt.ArrayLike | None = None,

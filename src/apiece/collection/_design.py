@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from apiece._base.check import one_of
 from apiece._base.typing import IntArray
 from apiece.errors import CardinalityError, PlanError
 
-DESIGNS = ("uniform", "grid", "log-uniform")
+DesignName = Literal["uniform", "grid", "log-uniform"]
+DESIGNS: Final[tuple[str, ...]] = get_args(DesignName)
 
 
 def log_spaced(k_min: int, k_max: int, n_sizes: int) -> tuple[int, ...]:
