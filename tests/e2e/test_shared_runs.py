@@ -45,3 +45,10 @@ def test_a_collector_computes_what_another_one_only_failed_at(tmp_path):
     assert code in (0, 1)  # 0 if the healthy one was everywhere before it
     assert apiece.open(tmp_path / "run").is_complete
     assert files(tmp_path / "run") == files(tmp_path / "alone")
+
+
+def test_collectors_that_start_together_without_a_seed_use_the_same_one(tmp_path):
+    begins = time.time() + 6.0
+    same = {"model": "slow", "random_state": None, "begins": begins, "is_checked": True}
+    assert settled(*(start(tmp_path / "run", **same) for _ in range(2))) == [0, 0]
+    assert apiece.open(tmp_path / "run").is_complete

@@ -151,6 +151,7 @@ def collect(
     StoreError
         If ``to`` holds another run, or cannot be written.
     """
+    request = dict(locals())
     if not isinstance(dataset, Dataset):
         raise DataError(
             f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
@@ -210,15 +211,20 @@ def collect(
             f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
             f"{low:,} to {high:,} points, seed {seed}"
         )
-        start_run(
-            store,
-            manifest,
-            table,
-            engine=chosen,
-            plan=plan,
-            tracker=tracker,
-            is_probed=is_kept,
-        )
+        try:
+            start_run(
+                store,
+                manifest,
+                table,
+                engine=chosen,
+                plan=plan,
+                tracker=tracker,
+                is_probed=is_kept,
+            )
+        except StoreError:
+            if known is None and random_state is None and store.has_run():
+                return collect(**request)  # another collector has just started it, with its seed
+            raise
         run_plan(chosen, plan, store, pool=pool, tracker=tracker)
     run = Run(store)
     progress_made = run.progress()
