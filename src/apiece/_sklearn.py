@@ -36,7 +36,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
     level
         Coverage of the intervals in ``table_``.
     validation
-        How many rows to set aside to score on, as in `Dataset.from_arrays`.
+        How many rows to set aside to score on, as in `Dataset.from_arrays`; 0 values every row.
 
     Attributes
     ----------

@@ -43,6 +43,10 @@ def test_a_validation_set_of_the_user_leaves_every_row_valued():
     assert np.isfinite(valuer.values_).all()
 
 
+def test_every_row_is_valued_where_rows_take_turns_in_scoring():
+    assert np.isfinite(DataValuer(validation=0, **QUICK).fit(X, Y).values_).all()
+
+
 def test_it_is_the_last_step_of_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), DataValuer(LogisticRegression(), **QUICK))
     assert pipeline.fit(X, Y)[-1].values_.shape == (80,)

@@ -361,7 +361,10 @@ class PointSet:
             parts.append(count(len(set(self.groups.tolist()) - {""}), "group"))
         if self.sample_weight is not None:
             parts.append("sample weights")
-        parts.append(f"{count(self.n_validation, 'row')} to score on")
+        if self.n_validation:
+            parts.append(f"{count(self.n_validation, 'row')} to score on")
+        else:
+            parts.append("all score in turns")
         return f"{', '.join(parts)}\n{describe_target(self, is_guess=is_guess)}"
 
 

@@ -37,6 +37,11 @@ def test_numbers_taken_as_classes_come_with_the_way_to_change_that(ratings):
     assert dataset.summary(is_guess=False).endswith(expected)
 
 
+def test_rows_that_take_turns_in_scoring_are_summarised():
+    dataset = target(np.resize([0, 1], 60), validation=0)
+    assert dataset.summary().startswith("60 points to value, 2 features, all score in turns")
+
+
 def test_words_and_fractions_leave_no_doubt_about_the_kind():
     assert target(np.resize(["ham", "spam"], 60)).summary().endswith("2 classes (ham, spam)")
     many = target(np.resize([f"c{i}" for i in range(8)], 80)).summary()
