@@ -18,6 +18,12 @@ sets from 8,000 fixed rows scored on 12,000 others, to show how far fixed rows c
 Settings of the method were chosen by looking at the sets in `CHOSEN_ON`; the others had no part.
 
     python benchmarks/truth.py --data DIR [--rows 1500 3500] [--sets magic higgs ...]
+    python benchmarks/truth.py --data DIR --agreement --sets magic electricity
+    python benchmarks/truth.py --data DIR --picture --sets magic
+
+``--agreement`` halves the other rows and asks how well two truths agree, one from each half: with
+rotating scoring rows, and with a quarter of the rows to draw from and a quarter to score on.
+``--picture`` keeps single points for the picture in docs/explanation/population.md.
 """
 
 from __future__ import annotations
@@ -234,16 +240,60 @@ COLUMNS = {
 }
 
 
+def agreement(options: argparse.Namespace) -> None:
+    """Compare truths from disjoint halves of the other rows."""
+    columns = {"data": "{}", "k": "{:,}", "rotating": "{:.2f}", "fixed": "{:.2f}"}
+    results = Results("truth-agreement", columns, options, reported_on=set(options.sets))
+    n, valued = max(options.rows), slice(N_VALUED)
+    for name in options.sets:
+        data = standardised(load(options.data, name, options.seed), n)
+        middle = n + (len(data.y) - n) // 2
+        halves = slice(n, middle), slice(middle, None)
+        rotating = [truth_of(data, half, valued, options.truth) for half in halves]
+        quarter = (middle - n) // 2
+        fixed = [truth_of(data, half, valued, options.truth // 2, fixed=quarter) for half in halves]
+        for j, k in enumerate(SIZES):
+            pairs = ([truth.psi[j] for truth in pair] for pair in (rotating, fixed))
+            results.add(name, k, *(float(np.corrcoef(*pair)[0, 1]) for pair in pairs))
+
+
+def picture(options: argparse.Namespace) -> None:
+    """Keep the estimates of single points, and their truth, at the largest size."""
+    columns = dict.fromkeys(("truth", "fixed", "low", "high", "rotating"), "{:.3e}")
+    columns |= {"rotating low": "{:.3e}", "rotating high": "{:.3e}"}
+    results = Results("truth-points", columns, options, reported_on=set(options.sets))
+    n = max(options.rows)
+    data = standardised(load(options.data, options.sets[0], options.seed), n)
+    truth = truth_of(data, slice(n, None), slice(N_VALUED), options.truth)
+    found = estimates(data, n, options.samples, options.seed)
+    fixed, rotating = found["fixed"], found["rotating"]
+    for i in range(N_VALUED):
+        cells = [float(truth.psi[-1, i])]
+        for way in (fixed, rotating):
+            psi, half = float(way.psi[-1, i]), float(way.half[-1, i])
+            cells += [psi, psi - half, psi + half]
+        results.add(*cells)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, nargs="*", default=[1500, 3500])
     parser.add_argument("--sets", nargs="*", default=[*FILES, *SYNTHETIC])
     parser.add_argument("--samples", type=int, default=100)
     parser.add_argument("--truth", type=int, default=400, help="training sets of each size")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--agreement", action="store_true")
+    parser.add_argument("--picture", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore", apiece.ApieceWarning)
+    (agreement if options.agreement else picture if options.picture else suite)(options)
+
+
+def suite(options: argparse.Namespace) -> None:
+    """Score every way to estimate on every set, for tables of several sizes."""
     results = Results("truth", COLUMNS, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets))
     for name in options.sets:
         held = load(options.data, name, options.seed)
