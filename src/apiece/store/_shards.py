@@ -168,10 +168,9 @@ def encode_shard(shard: Shard) -> bytes:
         "failed": {str(task): message for task, message in foot.failed.items()},
     }
     meta["digest"] = _digest(shard.columns, meta)
-    rotates = bool(shard.columns["active"].any())
-    table = pa.table(
-        {name: shard.columns[name] for name in _COLUMNS if rotates or name not in _ROTATING}
-    )
+    names = _stored_names(shard.columns)
+    rotates = len(names) == len(_COLUMNS)
+    table = pa.table({name: shard.columns[name] for name in names})
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -268,10 +267,16 @@ def _column(table: pa.Table, name: str) -> AnyArray:
     return array
 
 
+def _stored_names(columns: dict[str, AnyArray]) -> list[str]:
+    """Return the columns that a file holds: those of rotating rows only where rows rotate."""
+    rotates = bool(columns["active"].any())
+    return [name for name in _COLUMNS if rotates or name not in _ROTATING]
+
+
 def _digest(columns: dict[str, AnyArray], meta: dict[str, Any]) -> str:
     digest = hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16)
-    for name, dtype in _COLUMNS.items():
-        digest.update(np.ascontiguousarray(columns[name], dtype=dtype).data)
+    for name in _stored_names(columns):
+        digest.update(np.ascontiguousarray(columns[name], dtype=_COLUMNS[name]).data)
     return digest.hexdigest()
 
 
