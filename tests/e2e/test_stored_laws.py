@@ -290,6 +290,18 @@ def test_an_estimator_reads_a_run_as_it_reads_contributions(place):
         Bayes().fit(opened.labels)
 
 
+def test_laws_of_a_run_in_an_object_store_are_fitted_and_not_stored(made, caplog):
+    dataset = apiece.Dataset.from_csv(made / "data.csv", target="label", ids="name")
+    place = "memory://stored-laws/run"
+    held = apiece.collect(
+        dataset, sizes=(6, 14), samples=8, random_state=0, progress=False, to=place
+    )
+    with caplog.at_level(logging.INFO, logger="apiece.laws"):
+        assert held.laws().n_points == len(held.ids)
+    assert "in an object store they are not kept" in caplog.text
+    assert held.laws() is held.laws()
+
+
 def test_a_run_in_memory_is_fitted_once(made):
     dataset = apiece.Dataset.from_csv(made / "data.csv", target="label", ids="name")
     held = apiece.collect(dataset, sizes=(6, 14), samples=8, random_state=0, progress=False)

@@ -19,6 +19,7 @@ from apiece.estimators import Estimator, as_estimator, fit, rebuilt
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions, Recipe
+from apiece.store._store import FolderStore
 
 if TYPE_CHECKING:
     from apiece.store._run import Run
@@ -75,6 +76,8 @@ def laws_of_run(
     is_kept = file is not None and (refit or (state["is_complete"] and is_asked))
     if is_kept and not reason and not refit:
         _log.info("no laws yet: fitting them by %s into %s", estimator.name, file)
+    if file is None and isinstance(run.store, FolderStore):
+        _log.info("fitting laws by %s; in an object store they are not kept", estimator.name)
     has_backtest = stored is not None and is_asked and stored.has_backtest
     laws = fit(run, estimator, dataset=dataset, memory=memory, backtest=has_backtest)
     run._fitted.clear()

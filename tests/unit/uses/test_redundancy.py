@@ -297,6 +297,9 @@ def test_a_run_finds_its_own_data_to_value_picks_together(tmp_path):
     settings = {"take": 3, "at": 20, "shortlist": 20}
     assert apiece.select(run, **settings).equals(apiece.select(run, **settings, dataset=dataset))
     assert "alone" in apiece.select(run, **settings)
+    frame.assign(label=1 - y).to_csv(tmp_path / "data.csv", index=False)
+    with pytest.warns(apiece.ApieceWarning, match="ranked one by one: this is another dataset"):
+        assert "alone" not in apiece.select(run, **settings)
     (tmp_path / "data.csv").unlink()
     with pytest.warns(apiece.ApieceWarning, match="ranked one by one: there is no file"):
         assert "alone" not in apiece.select(run, **settings)
