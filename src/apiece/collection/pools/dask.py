@@ -83,9 +83,10 @@ class DaskPool(Pool):
         give_out(AHEAD * sum(client.nthreads().values()))
         while under_way:
             try:
-                finished = distributed.wait(
-                    list(under_way), timeout=self.patience, return_when="FIRST_COMPLETED"
-                ).done
+                with client.as_current():  # which waiting for futures asks for
+                    finished = distributed.wait(
+                        list(under_way), timeout=self.patience, return_when="FIRST_COMPLETED"
+                    ).done
             except (TimeoutError, distributed.TimeoutError):
                 watch.look()
                 continue
