@@ -200,6 +200,41 @@ def logistic(rng: np.random.Generator, n_classes: int) -> Problem | None:
     return Problem(dataset, task, LogisticRegression(C=C), "log_loss", expected, f"{words} C={C:g}")
 
 
+def poisson(rng: np.random.Generator) -> Problem | None:
+    from sklearn.linear_model import PoissonRegressor
+
+    k, X, words = pool_of(rng)
+    spread = X.std(axis=0)
+    unit = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    y = rng.poisson(np.exp(rng.uniform(-1, 3) + 0.7 * unit @ rng.normal(size=X.shape[1])))
+    dataset, task = split(X, y.astype(float), k, "regression")
+    alpha = 10.0 ** rng.integers(-9, 4)
+    centre = X[:k].astype(LONG).mean(axis=0)
+    all_X, V = with_ones(dataset.points_X, centre), with_ones(dataset.X_val, centre)
+    free = np.append(np.ones(X.shape[1], dtype=LONG), LONG(0))
+
+    def loss(rows: np.ndarray) -> Any:
+        A, b = all_X[rows], dataset.targets(rows).astype(LONG)
+        if not b.any():
+            raise Unsolved
+        penalty = LONG(alpha) * len(b) * free
+
+        def derivatives(theta: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+            margins = A @ theta
+            mean = np.exp(margins)
+            value = (mean - b * margins).sum() + penalty @ theta**2 / 2
+            hessian = (A * mean[:, None]).T @ A + np.diag(penalty)
+            return value, A.T @ (mean - b) + penalty * theta, hessian
+
+        theta = newton(derivatives, np.append(np.zeros(X.shape[1]), np.log(b.mean())).astype(LONG))
+        mean, target = np.exp(V @ theta), dataset.y_val.astype(LONG)
+        return ((target - mean) ** 2).mean()
+
+    expected = contributions(dataset, task, loss)
+    model = PoissonRegressor(alpha=alpha)
+    return Problem(dataset, task, model, "squared_error", expected, f"{words} alpha={alpha:.0e}")
+
+
 def least_squares(rng: np.random.Generator, alpha: float | None) -> Problem | None:
     from sklearn.linear_model import LinearRegression, Ridge
 
@@ -255,6 +290,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Problem | None]] = {
     "logistic2": lambda rng: logistic(rng, 2),
     "logistic3": lambda rng: logistic(rng, 3),
     "logistic5": lambda rng: logistic(rng, 5),
+    "poisson": poisson,
     "linear": lambda rng: least_squares(rng, None),
     "ridge": lambda rng: least_squares(rng, 1.0),
     "knn": neighbours,
