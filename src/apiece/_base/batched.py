@@ -28,8 +28,9 @@ _vecdot: Callable[[AnyArray, AnyArray], AnyArray] = getattr(
 
 
 def dot(a: AnyArray, b: AnyArray) -> FloatArray:
-    """Return the inner product of each row, shape ``(n,)``."""
-    return np.asarray(_vecdot(a, b))
+    """Return the inner product of each row, shape ``(n,)``; what overflows is inf, silently."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(_vecdot(a, b))
 
 
 def solve(

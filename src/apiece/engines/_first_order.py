@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
@@ -75,7 +76,7 @@ class FirstOrderEngine(Engine):
             rows = data.features(points)
             pull, _ = _pull(_output(fitted, rows), data.targets(points))
             reach = _augmented(rows, centre, fitted) @ adjoint
-            delta[start : start + step] = np.einsum("ij,ij->i", pull, reach)
+            delta[start : start + step] = dot(pull, reach)
         return Outcome(self.metric.value(data.y_val, self._predictions(fitted)), delta)
 
     def _fit(self, X: FloatArray, y: AnyArray, task: Task) -> Any:

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
@@ -250,7 +251,7 @@ class _Space:
         self.is_finite = largest < 1e280 ** (0.5 if p == math.inf else 1.0 / max(2.0, p))
         self.centre = data.X_val.mean(axis=0)
         self.rows = data.X_val - self.centre
-        self.squares = _squares(self.rows)
+        self.squares = dot(self.rows, self.rows)
         self.table: FloatArray | None = None
         if self.is_finite and data.n_points * data.n_validation <= _TABLE:
             table = np.empty((data.n_points, data.n_validation))
@@ -273,7 +274,7 @@ class _Space:
         X = X - self.centre
         found: FloatArray = X @ (-2.0 * self.rows[rows].T)
         found += self.squares[rows]
-        found += _squares(X)[:, None]
+        found += dot(X, X)[:, None]
         return found
 
     def exactly(self, points: IntArray, rows: IntArray) -> FloatArray:
@@ -338,7 +339,3 @@ def _sorted(row: IntArray, distance: FloatArray) -> IntArray:
     """Return the order by row (65,536 at most), then by distance, then as given."""
     order = np.argsort(distance, kind="stable")
     return order[np.argsort(row[order].astype(np.uint16), kind="stable")]  # a radix sort
-
-
-def _squares(rows: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
 
+from apiece._base.batched import dot
 from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
@@ -126,7 +127,8 @@ class LinearEngine(Engine):
             X = data.points_X.take(task.points[block], axis=0)
             w, s, is_safe[block] = fit.steps(X, data.targets(task.points[block]))
             if half:
-                delta[block] = s * (w @ slope - s * _squares(w @ spread))
+                moved = w @ spread
+                delta[block] = s * (w @ slope - s * dot(moved, moved))
             else:
                 change = (w * s[:, None]) @ basis.T @ rows.T
                 delta[block] = self._fall(*pair, change)
@@ -190,7 +192,7 @@ class LinearEngine(Engine):
         rows = _augment(X, centre, d + bool(estimator.fit_intercept))
         rows = np.concatenate([rows, root * np.eye(d, rows.shape[1])])
         left = np.concatenate([y - fitted.predict(X), -root * fitted.coef_])
-        size = np.sqrt(_squares(rows.T))
+        size = np.sqrt(dot(rows.T, rows.T))
         size[size == 0.0] = 1.0
         step = np.linalg.lstsq(rows / size, left, rcond=None)[0] / size
         return np.asarray(_augment(self.dataset.X_val, centre, rows.shape[1]) @ step)
@@ -261,15 +263,15 @@ class _Fit:
         rows = _augment(X, self.centre, len(self.theta))
         w = rows @ self.basis
         s = (y - self.y_centre) - rows @ self.theta
-        pull = 1.0 + _squares(w[:, :r])
+        pull = 1.0 + dot(w[:, :r], w[:, :r])
         if not self.cutoff:
             s /= pull
             return w, s, np.ones(len(X), dtype=bool)
 
-        length2 = _squares(rows[:, :d])
+        length2 = dot(rows[:, :d], rows[:, :d])
         least2 = np.full(len(X), self.shortest**2 or np.inf)
         if r < w.shape[1]:
-            out2 = _squares(w[:, r:])
+            out2 = dot(w[:, r:], w[:, r:])
             is_out = out2 > np.maximum(_ROUNDING**2 * length2, self.noise**2)
             # The smallest singular value with the new row, from below; the row counts k / (k + 1)
             # of its square, at least a half, because the mean moves too.
@@ -379,11 +381,6 @@ def _solve_by_singular_values(
 
 def _square(array: FloatArray) -> float:
     return float(np.vdot(array, array))
-
-
-def _squares(rows: FloatArray) -> FloatArray:
-    """Return the squared length of every row."""
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def _augment(X: FloatArray, centre: FloatArray, width: int) -> FloatArray:

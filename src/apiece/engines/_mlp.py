@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
@@ -141,13 +142,10 @@ class MLPEngine(Engine):
         if self.metric.needs == "value":
             return np.asarray(output[0])
         if len(output) == 1:
-            from scipy.special import expit
-
             p = expit(output[0])
             proba = np.vstack([1 - p, p]).T  # as scikit-learn rounds it
         else:
-            e = np.exp(output - output.max(axis=0))
-            proba = (e / e.sum(axis=0)).T
+            proba = softmax(output, axis=0).T
         return proba if self.metric.needs == "proba" else np.argmax(proba, axis=1)
 
 

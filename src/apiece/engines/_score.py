@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.losses import Loss
 from apiece.losses._series import DEGREE, RADIUS, horner
@@ -72,7 +73,7 @@ class MarginScore:
         eta = change.astype(np.float32) @ self._V32.T
         terms = horner(self._rest, eta, np.empty_like(eta))
         terms *= eta
-        fall = -(change @ self._first) - np.einsum("ij,ij->i", terms, eta)
+        fall = -(change @ self._first) - dot(terms, eta)
         far = np.flatnonzero(~((eta.max(axis=1) < RADIUS) & (eta.min(axis=1) > -RADIUS)))
         if len(far):
             fall[far] = self._exact(change[far])

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
+from apiece._base import batched
 from apiece._base.batched import conjugate_gradients, line_search
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.losses._softmax import bend, errors, probabilities, spread
@@ -39,7 +40,7 @@ _ERROR = {np.dtype(np.float32): 5e-6, np.dtype(np.float64): 1e-8}
 def dot(a: AnyArray, b: AnyArray) -> FloatArray:
     """Inner product of the parameters in each row, shape ``(n,)``, summed in double precision."""
     a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-    return np.asarray(np.einsum("ij,ij->i", a, b), dtype=np.float64)
+    return batched.dot(a, b).astype(np.float64)
 
 
 def times(v: AnyArray, matrix: AnyArray) -> AnyArray:
@@ -122,7 +123,7 @@ class BaseFit:
         d = len(self.basis)
         inside = X[:, :d] @ self.basis
         outside = X[:, :d] - inside @ self.basis.T
-        length = np.sqrt(np.einsum("ij,ij->i", outside, outside))
+        length = np.sqrt(batched.dot(outside, outside))
         x = _solve(self.factor, np.column_stack([inside, X[:, d:]]))
         unit = outside / np.where(length > 0, length, 1.0)[:, None]
         return np.column_stack([x, length]), unit

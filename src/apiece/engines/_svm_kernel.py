@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from apiece._base.batched import dot
 from apiece._base.typing import FloatArray, IntArray
 
 CHANGE_ERROR = 1e-10  # of sums with changes of weights, for each unit of weight
@@ -26,7 +27,7 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
 
     From a product of matrices, and from differences where that would lose more than three digits.
     """
-    size_A, size_B = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    size_A, size_B = dot(A, A), dot(B, B)
     d2 = A @ (-2.0 * B.T)
     d2 += size_A[:, None]
     d2 += size_B

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import (
     FREE,
@@ -248,12 +249,12 @@ class Machine:
         excess[:, :n] = self._sums(self.X, self._series, tableau, dbeta, found.r)
         excess[:, :n] += kernel * beta_z[:, None]
         excess[:, n] = kernel @ self.beta + beta_z
-        excess[:, n] += np.einsum("ij,ij->i", kernel[:, tableau.rows], dbeta)
+        excess[:, n] += dot(kernel[:, tableau.rows], dbeta)
         excess += (self.dual.b + found.db)[:, None]
         excess *= labels
         excess += jitter(bound) * alpha - 1.0
         of_excess, of_alpha = violations(alpha, excess, state, bound)
-        balance = np.abs(np.einsum("ij,ij->i", labels, alpha)) / bound.max()
+        balance = np.abs(dot(labels, alpha)) / bound.max()
         is_feasible = np.maximum(of_alpha.max(axis=1), balance) <= _MISSED
         violation = np.where(is_feasible, of_excess.max(axis=1), np.inf)
         return violation, middle_shift(alpha, excess, labels, bound), of_excess

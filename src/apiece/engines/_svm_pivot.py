@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.engines._svm_dual import FREE, UPPER, Dual, bordered, jitter
 from apiece.engines._svm_kernel import kernel_terms
@@ -82,7 +83,7 @@ class Tableau:
         c = np.empty((len(y), w + 1))
         c[:, :s], c[:, w] = -response[:, 1:], -response[:, 0]
         c[:, s:w] = q[:, s + 1 :] - q[:, : s + 1] @ self._mixed.T
-        c_z = 1.0 + jitter(self.bound) - np.einsum("ij,ij->i", q[:, : s + 1], response)
+        c_z = 1.0 + jitter(self.bound) - dot(q[:, : s + 1], response)
         return c, c_z
 
     def follow(self, eta: FloatArray) -> FloatArray:
@@ -189,7 +190,7 @@ class Tableau:
         A[i, j, j] = 1.0
         rhs[is_given] = given[is_given]
         found = _solve_each(A, rhs)
-        return found, known[some, -1] + np.einsum("ij,ij->i", of_z, found)
+        return found, known[some, -1] + dot(of_z, found)
 
 
 def _invert(matrix: FloatArray) -> FloatArray:

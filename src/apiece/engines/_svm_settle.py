@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import FREE, LOWER, UPPER, tolerance, violations
 from apiece.engines._svm_kernel import add_products
@@ -151,7 +152,7 @@ class Additions:
         s, eta = tableau.n_free, self.eta[of]
         self.known[of, :-1] = tableau.follow(eta[:, :-1])
         self.known[of, -1] = self.alone[of] + eta[:, -1]
-        self.known[of, -1] += np.einsum("ij,ij->i", self.c[of, :s], eta[:, :s])
+        self.known[of, -1] += dot(self.c[of, :s], eta[:, :s])
 
     def _part_twins(self) -> None:
         """Keep equal points from being free together: how they share their weight is arbitrary."""
@@ -199,7 +200,7 @@ class Additions:
         add_products(eta[:, :-1], tableau.y * change, self.r[of], tableau.terms[1:], first=1)
         eta[:, :-1] *= tableau.y
         eta[:, :-1] += gap * self.alpha[of, -1:]
-        eta[:, -1] = np.einsum("ij,ij->i", gap, change)
+        eta[:, -1] = dot(gap, change)
         eta += self.own[of]
         moved = np.abs(eta - self.eta[of]).max(axis=1, initial=0.0)
         self.eta[of] = eta
