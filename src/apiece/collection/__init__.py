@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apiece._base.progress import ProgressEvent
 from apiece.collection._collect import collect
 from apiece.collection._compute import compare, compute
 from apiece.collection._design import DESIGNS, Design, log_spaced
@@ -20,6 +21,7 @@ __all__ = [
     "GroupPlan",
     "Job",
     "Pool",
+    "ProgressEvent",
     "WorkersLost",
     "collect",
     "compare",
