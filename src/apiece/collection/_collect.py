@@ -78,8 +78,8 @@ def collect(
         The pool that D is drawn from, the validation set, and any candidates.
     model
         ``auto`` (logistic regression for classes, ridge regression for quantities), another name
-        (``logistic``, ``linear``, ``ridge``, ``mlp``, ``svm``, ``knn``, ``tree``, ``forest``,
-        ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
+        (``logistic``, ``linear``, ``ridge``, ``poisson``, ``mlp``, ``svm``, ``knn``, ``tree``,
+        ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
     sizes
         ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default up to half of
         the pool, at most 1,000, and down to a tenth of that.
@@ -88,7 +88,8 @@ def collect(
     metric
         ``log_loss`` (default for classification), ``softmax_of_proba``, ``brier``, ``zero_one``,
         ``hinge`` (for models with decision values), ``squared_error`` (default for regression),
-        ``absolute_error``, or a callable ``(y_true, prediction) -> loss``.
+        ``absolute_error``, ``poisson_deviance``, a `Loss`, or a callable
+        ``(y_true, prediction) -> loss``.
     design
         ``uniform`` (default for fixed scoring), ``grid`` (``n_sizes`` sizes evenly spaced in log
         k) or ``log-uniform`` (default for rotating scoring).

@@ -115,7 +115,7 @@ def run_task(engine: Engine, task: Task) -> Outcome:
     except Exception as error:  # whatever a user's model or metric raises
         raise EngineError(
             f"{engine.model.name} failed on {where}: {type(error).__name__}: {error}. "
-            f"{keeps}; mend the model, the metric or the sizes and collect again."
+            f"{keeps}; fix the model, the metric or the sizes and collect again."
         ) from error
     if not np.isfinite(outcome.loss) or np.isinf(outcome.delta).any():
         raise EngineError(
