@@ -116,30 +116,20 @@ def one(name: str, share: float, draw: int, options) -> list[dict]:
         where | {"method": word, "seconds": took} | detection(np.asarray(value), is_wrong)
         for word, (value, took) in values.items()
     ]
-    return rows + suggested(where, dataset, laws, plausible, is_wrong)
+    return rows + suggested(where, dataset, is_wrong)
 
 
-def suggested(where, dataset, laws, plausible, is_wrong) -> list[dict]:
+def suggested(where, dataset, is_wrong) -> list[dict]:
     """Return how good the labels are that advice suggests."""
-    advice = uses.advice_from_laws(laws, at=dataset.n_pool)
-    harms = advice.index[advice["advice"] == "drop"]
-    tried = uses.relabel(dataset, harms, at=dataset.n_pool)
-    is_better = (tried["probability"] >= 0.9) & (tried["p_helps"] > 0.1)
-    told = {
-        "advise": advice.index.isin(uses.doubted(plausible).index),
-        "harmful": advice.index.isin(harms),
-        "harmful, worth more with the other label": advice.index.isin(tried.index[is_better]),
+    advice = apiece.advise(dataset, progress=False).table()
+    is_new = (advice["advice"] == "relabel").to_numpy()[: dataset.n_pool]
+    found = {
+        "method": "relabel: advise",
+        "precision": (is_new & is_wrong).sum() / max(1, is_new.sum()),
+        "recall": (is_new & is_wrong).sum() / is_wrong.sum(),
+        "suggested": int(is_new.sum()),
     }
-    return [
-        where
-        | {
-            "method": f"relabel: {rule}",
-            "precision": (is_told & is_wrong).sum() / max(1, is_told.sum()),
-            "recall": (is_told & is_wrong).sum() / is_wrong.sum(),
-            "suggested": int(is_told.sum()),
-        }
-        for rule, is_told in told.items()
-    ]
+    return [where | found]
 
 
 def show(table: pd.DataFrame, options: argparse.Namespace, has_earlier: bool) -> None:

@@ -85,7 +85,6 @@ COMMANDS = {
     "show --point": ("show", "{run}", "--point", "p00"),
     "value": ("value", "{run}"),
     "select": ("select", "{run}", "--at", "12", "--take", "5"),
-    "advise": ("advise", "{run}"),
     "compare": ("compare", "{run}", "{values}"),
     "crossings": ("crossings", "{run}", "--pair", "p00", "p01", "--sizes", "1:100000"),
     "exchange": ("exchange", "{groups}"),
@@ -185,7 +184,6 @@ def test_python_and_the_commands_give_the_same_numbers(place):
                 ("select", place / "run", "--at", 12, "--redundancy", "none"),
                 apiece.select(opened, at=12, take=20, redundancy="none"),
             ),
-            (("advise", place / "run"), apiece.advise(opened)),
         ):
             rows = pd.DataFrame(rows_of(*words, "--quiet")).set_index("point")
             assert_array_equal(rows["value"], table.loc[rows.index, "value"])

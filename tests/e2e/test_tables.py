@@ -32,7 +32,8 @@ TABLES = {
     "select --redundancy": (
         *(("RUN", "--at", "30", "--take", "2", "--redundancy", "aware", "--data", *READ), ""),
     ),
-    "advise": (("RUN", "--data", *READ), ""),
+    "advise": (("RUN", "--data", *READ), "rows"),
+    "advise --target": (READ, "rows"),
     "suspects": ((*READ, "--model", "logistic"), ""),
     "compare": (("RUN", "RUN"), ""),
     "crossings": (("RUN",), ""),

@@ -92,7 +92,7 @@ def test_another_estimator_goes_through_a_study(run, blobs, tmp_path):
     assert_array_equal(apiece.Laws.load(run.path / "laws.parquet").params, laws.params)
     assert apiece.value(run).equals(apiece.value(laws))
     assert len(apiece.select(run, take=3, at=20, dataset=blobs, shortlist=6)) == 3
-    assert set(apiece.advise(run)["advice"]) <= set(apiece.uses.ADVICE)
+    assert set(apiece.advise(run, dataset=blobs)["advice"]) <= set(apiece.uses.ADVICE)
     assert apiece.report(run, to=tmp_path / "report.html", dataset=blobs).stat().st_size > 10_000
 
 
@@ -287,7 +287,7 @@ def test_another_family_goes_through_a_study(run, blobs, tmp_path):
     assert (values["low"] <= values["value"]).all()
     assert (values["value"] <= values["high"]).all()
     assert len(apiece.select(run, take=3, at=20, dataset=blobs, shortlist=6)) == 3
-    assert set(apiece.advise(run)["advice"]) <= set(apiece.uses.ADVICE)
+    assert set(apiece.advise(run, dataset=blobs)["advice"]) <= set(apiece.uses.ADVICE)
     assert apiece.report(run, to=tmp_path / "report.html", dataset=blobs).stat().st_size > 10_000
     assert "delayed laws" in laws.summary()
     apiece.plots.plot_plane(laws)

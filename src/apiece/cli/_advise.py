@@ -1,53 +1,54 @@
-"""``advise``: one decision for every point; ``suspects``: whose labels are implausible."""
+"""``advise``: what to do with the rows; ``suspects``: whose labels are implausible."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, common, deliver, note
+from apiece.cli._common import (
+    OUT,
+    common,
+    deliver,
+    emit,
+    flat,
+    note,
+    records,
+    show_table,
+    write_table,
+)
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import RUN
+from apiece.cli._laws import LEVEL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
 @click.command(
     epilog="""
 \b
 Examples:
-  apiece advise runs/reviews --at 5000 -o advice.csv
-  apiece advise runs/reviews --data reviews.csv --target label --text review
+  apiece advise reviews.csv --target label --text review -o advice.csv
+  apiece advise runs/reviews
 """
 )
-@RUN
-@click.option("--at", type=int, help="Size of the dataset; default the largest sampled.")
-@click.option(
-    "--level",
-    type=float,
-    default=0.9,
-    show_default=True,
-    help="Probability from which on a decision is made.",
-)
-@click.option(
-    "--best",
-    type=float,
-    default=0.1,
-    show_default=True,
-    help="Share of the points that count as the best.",
-)
-@click.option("--draws", default=20, show_default=True, help="Training sets that try labels.")
-@click.option("--random-state", default=0, show_default=True, help="Their seed.")
-@click.option("--data", type=click.Path(path_type=Path), help="The file given to collect.")
+@click.argument("source", metavar="RUN_OR_TABLE", type=click.Path(path_type=Path))
+@click.option("--model", help="What is refitted; that of the run, or auto.")
+@click.option("--metric", help="What is measured; that of the run, or the log loss.")
+@LEVEL
+@click.option("--random-state", default=0, show_default=True, help="Seed of the folds.")
+@click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
 @reading
 @OUT
 @common
 def advise(
-    run: Path,
-    at: int | None,
+    source: Path,
+    model: str | None,
+    metric: str | None,
     level: float,
-    best: float,
-    draws: int,
     random_state: int,
     data: Path | None,
     out: Path | None,
@@ -55,28 +56,38 @@ def advise(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Advise for every point: keep, drop, relabel, more like this, or uncertain.
+    """Say which rows to relabel, drop or check, and what following that would gain.
 
-    With --data, relabel is advised where models that have not seen a point are sure of another
-    label. Options from --target on say how it is read, and are those of collect.
+    RUN_OR_TABLE is a run, whose data is read again, or a file of data. The effect is measured by
+    refitting the model, on rows that had no part in choosing.
     """
     import apiece
     from apiece.store import open_run
 
-    dataset = None if data is None else read_all(data, options)
-    table = apiece.advise(
-        open_run(run),
-        dataset=dataset,
-        at=at,
-        level=level,
-        best=best,
-        draws=draws,
-        random_state=random_state,
-    )
-    worth_a_look = table.sort_values(["advice", "value"], key=_first)
-    deliver(worth_a_look, out, as_json, quiet)
-    counts = table["advice"].value_counts()
-    note(", ".join(f"{count:,} {word}" for word, count in counts.items()), quiet=quiet)
+    settings: dict[str, Any] = {"model": model, "metric": metric, "level": level}
+    settings |= {"random_state": random_state, "progress": False if quiet else None}
+    if source.is_file():
+        options["validation"] = options["validation"] or "0"
+        advice = apiece.advise(read_all(source, options), **settings)
+    else:
+        dataset = None if data is None else read_all(data, options)
+        advice = apiece.advise(open_run(source), dataset=dataset, **settings)
+    table = advice.table().sort_values("advice", key=_first, kind="stable")
+    if out is not None:
+        write_table(_harmless(table) if out.suffix.lower() == ".csv" else table, out)
+    if as_json:
+        said = {"summary": advice.headline(), "effect": records(advice.effect)}
+        emit(said | {"rows": records(table)})
+        return
+    click.echo(advice.headline())
+    changed = table[table["advice"] != "keep"].drop(columns="reason")
+    if len(changed):
+        show_table(advice.effect, title="effect of following it")
+        show_table(changed.head(20))
+    if out is not None:
+        note(f"{len(table):,} rows written to {out}", quiet=quiet)
+    elif len(changed) > 20:
+        note(f"the first 20 of {len(changed):,} rows; -o FILE writes all", quiet=quiet)
 
 
 @click.command(
@@ -117,6 +128,18 @@ def suspects(
 
 
 def _first(column: Any) -> Any:
-    """Order what calls for action first, and the most harmful first within it."""
-    order = {"relabel": 0, "drop": 1, "more like this": 2, "uncertain": 3, "keep": 4}
-    return column.map(order) if column.name == "advice" else column
+    """Order what calls for action first."""
+    return column.map({"relabel": 0, "drop": 1, "check": 2, "keep": 3})
+
+
+def _harmless(table: pd.DataFrame) -> pd.DataFrame:
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
+    rows = flat(table)
+    for name in rows.columns:
+        if rows[name].dtype.kind not in "biuf":
+            rows[name] = rows[name].map(
+                lambda cell: (
+                    f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+                )
+            )
+    return rows

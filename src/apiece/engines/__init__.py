@@ -8,7 +8,7 @@ from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
-from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model
+from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model, weight_option
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
 from apiece.engines._surrogate import Surrogate, surrogate_of
@@ -35,4 +35,5 @@ __all__ = [
     "choose_group_engine",
     "resolve_model",
     "surrogate_of",
+    "weight_option",
 ]

@@ -55,7 +55,7 @@ def mislabel(
         Which valuations take part: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``, and
         ``plausibility``, which asks models that have not seen a point for its label.
     suggest
-        Whether `relabel` suggestions take part, as method ``relabel``, with precision and recall.
+        Whether the labels that `advise` suggests take part, as method ``relabel``.
     model, metric, method, random_state, n_jobs, progress
         As in `addition`.
 
@@ -108,8 +108,8 @@ def mislabel(
                     for name, value in values.items()
                 ]
                 if suggest:
-                    asked_for = {"at": noisy.n_pool, "random_state": seed, **settings}
-                    table = apiece.advise(laws, dataset=noisy, **asked_for)
+                    advice = apiece.advise(noisy, random_state=seed, progress=False, **settings)
+                    table = advice.table().iloc[: noisy.n_pool]
                     rows.append(where | {"method": "relabel"} | _suggested(table, part, is_wrong))
                 tracker.advance(1)
     import pandas as pd
@@ -160,7 +160,7 @@ def detection(value: FloatArray, is_wrong: BoolArray) -> dict[str, float]:
 def _suggested(table: Any, truth: Dataset, is_wrong: BoolArray) -> dict[str, float]:
     is_told = (table["advice"] == "relabel").to_numpy()
     right = truth.labels()[: truth.n_pool]
-    is_right = table["relabel_to"].to_numpy() == right
+    is_right = table["to"].to_numpy() == right
     n_told = max(1, int(is_told.sum()))
     return {
         "precision": float((is_told & is_wrong).sum() / n_told),

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from apiece.data import Dataset, read_again, read_table
 from apiece.errors import ApieceError, FitError
 from apiece.estimators import Aggregate, fit_aggregate
 from apiece.laws import Laws
 from apiece.records import Contributions
 from apiece.store import Run
+from apiece.uses import Advice
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Advise = Callable[..., "pd.DataFrame"]
+Advise = Callable[..., Advice]
 
-_MOST_ASKED: Final = 2_000  # points whose labels are doubted unasked: that takes some seconds
+_MOST_ASKED: Final = 2_000  # rows that are judged unasked: that takes some seconds
 
 
 def find(
@@ -33,9 +32,9 @@ def find(
     dataset: Dataset | None = None,
     rows: Any = None,
     ids: str | None = None,
-    advice: pd.DataFrame | bool = True,
+    advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
-    relabel: bool = True,
+    judge: bool = True,
 ) -> dict[str, Any]:
     """Return options of `gather`: those that are given, and those that can be found.
 
@@ -45,8 +44,8 @@ def find(
         As in `apiece.report`.
     advise
         What gives advice, `apiece.advise`.
-    relabel
-        Whether labels may be doubted, and others tried.
+    judge
+        Whether advice may be worked out, which trains models.
     """
     notes: list[str] = []
     is_of_groups = laws.provenance.groups is not None  # which no row of the data describes
@@ -55,7 +54,10 @@ def find(
         if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
             rows, ids = _rows(dataset), None
     if advice is True:
-        advice = _advice(run, laws, advise, dataset if relabel else None, notes)
+        advice = _advice(run, advise, dataset, notes) if judge else False
+    elif isinstance(advice, Advice):
+        notes.append(f"Advice. {advice.headline()}")
+        advice = advice.table()
     if aggregate is True:
         aggregate = _aggregate(run, notes)
     return {
@@ -104,30 +106,25 @@ def _aggregate(run: Run | Contributions, notes: list[str]) -> Aggregate | bool:
 
 
 def _advice(
-    run: Run | Contributions,
-    laws: Laws,
-    advise: Advise,
-    dataset: Dataset | None,
-    notes: list[str],
+    run: Run | Contributions, advise: Advise, dataset: Dataset | None, notes: list[str]
 ) -> pd.DataFrame | bool:
-    """Advise for every point, trying labels where that takes seconds."""
-    if not np.isfinite(laws.stderr(float(laws.k_range[1]))).any():
+    """Advise for every row, where that takes seconds; the effect goes to the notes."""
+    if dataset is None:
+        notes.append("There is no advice: the data is not at hand. Pass dataset=.")
+        return False
+    if dataset.n_points > _MOST_ASKED:
         notes.append(
-            "There is no advice: the laws' uncertainty is not known. Fit by likelihood or bayes."
+            f"There is no advice, which takes a while for {dataset.n_points:,} rows. Pass "
+            "advice=apiece.advise(run), or call apiece advise."
         )
         return False
-    table = advise(laws)
-    if dataset is None or not dataset.is_classification:
-        return table
-    engine = laws.provenance.engine
-    if dataset.n_points > _MOST_ASKED or engine is None or engine.name == "refit":
-        notes.append(
-            f"Other labels were not tried, which takes a while for {dataset.n_points:,} points. To "
-            "try them, pass advice=apiece.advise(run, laws, dataset=dataset)."
-        )
-        return table
     try:
-        return advise(laws, dataset=dataset)
+        if isinstance(run, Run):
+            advice = advise(run, dataset=dataset, progress=False)
+        else:
+            advice = advise(dataset, progress=False)
     except ApieceError as error:
-        notes.append(f"Other labels were not tried: {error}")
-        return table
+        notes.append(f"There is no advice: {error}")
+        return False
+    notes.append(f"Advice. {advice.headline()}")
+    return advice.table()

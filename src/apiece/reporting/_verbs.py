@@ -14,7 +14,7 @@ from apiece.reporting._findings import find as find_for_report
 from apiece.reporting._report import write as write_report
 from apiece.reporting._serve import serve as serve_report
 from apiece.store import Run, laws_of
-from apiece.uses import advise
+from apiece.uses import Advice, advise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def report(
     rows: pd.DataFrame | FilePath | None = None,
     ids: str | None = None,
     images: Any = None,
-    advice: pd.DataFrame | bool = True,
+    advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
@@ -49,8 +49,8 @@ def report(
         The file to write.
     dataset
         The dataset that was collected from: its features are shown for each point, decide which
-        points are near each other, and doubtful labels are tried against others. None reads it
-        again from the file that the run names, if that is still there.
+        points are near each other, and are judged by `advise`. None reads it again from the file
+        that the run names, if that is still there.
     rows
         What people know of the points, such as their texts: a table with one row a point, or the
         csv, tsv or Parquet file that holds it. None for those of the run's own file.
@@ -60,9 +60,9 @@ def report(
         Pictures of the points, in the order of ``laws.ids`` or as a mapping from ids: arrays of
         shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
     advice
-        What to do with each point: a table indexed by id with ``advice``, and perhaps ``reason``
-        and ``probability``. True for what `advise` says at the largest sampled size, where labels
-        are tried if that takes seconds; False for none.
+        What to do with each point: from `advise`, or a table indexed by id with ``advice``, and
+        perhaps ``reason`` and ``probability``. True for what `advise` says, if that takes seconds;
+        False for none.
     aggregate
         The law of the loss itself, drawn through the mean losses; True for what `aggregate`
         finds, False for none.
@@ -103,7 +103,7 @@ def serve(
     rows: pd.DataFrame | FilePath | None = None,
     ids: str | None = None,
     images: Any = None,
-    advice: pd.DataFrame | bool = True,
+    advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
@@ -122,7 +122,7 @@ def serve(
     method
         How laws are fitted, as in `fit`; None for the estimator of the stored laws, or the default.
     dataset, rows, ids, images, advice, aggregate, title, level, memory
-        As in `report`; labels are not tried, since laws change all the time.
+        As in `report`; advice is not worked out unasked.
     """
 
     def found(opened: Run, laws: Laws) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def serve(
             ids=ids,
             advice=advice,
             aggregate=aggregate,
-            relabel=False,
+            judge=False,
         )
         return {"images": images, "title": title, "level": level, **options}
 

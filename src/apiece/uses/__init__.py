@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiece.uses._advise import ADVICE, advice_from_laws, doubted
+from apiece.uses._advise import ADVICE, Advice
 from apiece.uses._agreement import agreement
 from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._boundary import boundary, boundary_relation
@@ -29,7 +29,6 @@ from apiece.uses._neighbours import knn_shapley
 from apiece.uses._plausible import plausibility
 from apiece.uses._ranks import add_ranks, draw_values, drawn_values
 from apiece.uses._redundancy import Joint, Together
-from apiece.uses._relabel import relabel
 from apiece.uses._rules import Quotas, Rules, make_rules
 from apiece.uses._samples import value_samples
 from apiece.uses._theory import theory
@@ -40,6 +39,7 @@ from apiece.uses._weights import SizeWeights, nodes
 __all__ = [
     "ADVICE",
     "KINDS",
+    "Advice",
     "Banzhaf",
     "BetaShapley",
     "DataShapley",
@@ -57,7 +57,6 @@ __all__ = [
     "Together",
     "Weighting",
     "add_ranks",
-    "advice_from_laws",
     "advise",
     "agreement",
     "as_semivalue",
@@ -68,7 +67,6 @@ __all__ = [
     "crossing",
     "crossings",
     "data_of",
-    "doubted",
     "draw_values",
     "drawn_values",
     "exchange",
@@ -80,7 +78,6 @@ __all__ = [
     "nodes",
     "plausibility",
     "random_values",
-    "relabel",
     "select",
     "size_weights",
     "theory",

@@ -77,7 +77,7 @@ def plausibility(
     seed = seed_from(random_state)
     each = np.stack([_outside(dataset, kind, int(draws), seed) for kind in kinds])
     pool = np.arange(dataset.n_pool)
-    weights = _weights(each[:, pool, dataset.y])
+    weights = mixture_weights(each[:, pool, dataset.y])
     proba = np.einsum("m,mnc->nc", weights, each)
     assert dataset.classes is not None
     own, best = dataset.points_y, proba.argmax(axis=1)
@@ -93,7 +93,7 @@ def plausibility(
     )
 
 
-def _weights(likelihood: FloatArray) -> FloatArray:
+def mixture_weights(likelihood: FloatArray) -> FloatArray:
     """Return the mixture that makes the labels likeliest, by expectation and maximisation.
 
     ``likelihood`` has shape ``(n_models, n_points)``, the result ``(n_models,)``.

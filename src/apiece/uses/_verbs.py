@@ -10,20 +10,18 @@ import numpy as np
 
 from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
-from apiece._base.rng import RandomState
+from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset, read_again
-from apiece.engines import MODELS
+from apiece.engines import MODELS, resolve_model
 from apiece.errors import ApieceError, ApieceWarning, PlanError
 from apiece.estimators import opened, refuse_groups
 from apiece.laws import Laws
-from apiece.losses import LOSSES
+from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Contributions, marked
 from apiece.store import Run, laws_of
-from apiece.uses._advise import advice_from_laws, doubted
+from apiece.uses._advise import Advice, advice_for
 from apiece.uses._agreement import agreement
 from apiece.uses._kinds import Kind, Semivalue, Weighting, as_semivalue
-from apiece.uses._plausible import plausibility
-from apiece.uses._relabel import relabel
 from apiece.uses._rules import Quotas
 from apiece.uses._samples import value_samples
 from apiece.uses._select import picks_from_laws
@@ -291,43 +289,35 @@ def data_of(run: Run) -> Dataset | None:
 
 
 def advise(
-    run: Run | Laws,
-    laws: Laws | None = None,
+    data: Run | Dataset,
     *,
     dataset: Dataset | None = None,
-    at: int | None = None,
-    level: float = 0.9,
-    best: float = 0.1,
-    draws: int = 20,
     model: Any = None,
     metric: Any = None,
+    level: float = 0.9,
     random_state: RandomState = 0,
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
-) -> pd.DataFrame:
-    """Advise what to do with every point: keep, drop, relabel, or find more like it.
+) -> Advice:
+    """Advise which rows to relabel, drop or check, and measure what following it does.
+
+    The advice is about all rows together, and its effect is measured by refitting the model on
+    rows changed as advised, and scoring it on rows that had no part in choosing. Where nothing is
+    measured to help, every row is kept.
 
     Parameters
     ----------
-    run
-        A run, or laws.
-    laws
-        Laws fitted to the run; by default those of `Run.laws`.
+    data
+        A run, or a dataset. Every row is judged; only validation rows without ids are trusted.
     dataset
-        The data that the run was collected from: ``relabel`` is then advised where models that
-        have not seen a point are sure of another label.
-    at
-        Size of the dataset; the largest that was sampled by default.
-    level
-        The probability from which on a decision is made; below it a point is ``uncertain``.
-    best
-        Share of the points that count as the best, of which more are wanted.
-    draws
-        Training sets on which labels are tried.
+        The data that the run was collected from; None reads it again from the file where it was.
     model, metric
-        As given to `collect`, if they were not names.
+        What is refitted and measured: by default those of the run, or ``"auto"`` and the log loss
+        (squared error for quantities).
+    level
+        Coverage of the intervals.
     random_state
-        Seed of these training sets.
+        Seed of the folds and of the models.
     progress
         True for a bar on standard error, False for none, None for a bar on a terminal or in a
         notebook if the work takes more than two seconds.
@@ -336,37 +326,54 @@ def advise(
 
     Returns
     -------
-    DataFrame
-        Indexed by point id: ``advice`` (``keep``, ``drop``, ``relabel``, ``more like this`` or
-        ``uncertain``), ``probability`` that it is right, ``reason`` in words, ``value`` at the size
-        in units of the loss (positive helps) and, with ``dataset``, ``relabel_to`` and the
-        ``gain`` of a contribution from it.
+    Advice
+        ``advice.table()`` has a row for each id, ``advice.effect`` what following it does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import apiece
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = (X.sum(axis=1) > 0).astype(int)
+    >>> y[:20] = 1 - y[:20]  # wrong labels
+    >>> advice = apiece.advise(apiece.Dataset.from_arrays(X, y, validation=0))
+    >>> bool((advice["advice"][:20] == "relabel").sum() > 10)
+    True
     """
-    with tracking(progress, on_progress, title="advising", unit="training sets"):
-        known = laws_of(run) if laws is None else laws
-        size = known.k_range[1] if at is None else at
-        options: dict[str, Any] = {"at": size, "level": level, "best": best}
-        table = advice_from_laws(known, **options)
-        if dataset is not None and dataset.is_classification:
-            refuse_groups(known.attrs, "relabelling")
-            dataset.check_is(known.attrs.get("dataset"))
-            plausible = plausibility(dataset, random_state=random_state)
-            # Laws that were stored name points in words, and data perhaps in numbers.
-            named = plausible.set_axis(plausible.index.astype(str)).loc[table.index.astype(str)]
-            suspects = doubted(named.set_axis(table.index))
-            found = relabel(
-                dataset,
-                suspects.index,
-                to=suspects["likeliest"],
-                at=size,
-                draws=draws,
-                model=_named("model", model, known.attrs, MODELS),
-                metric=_named("metric", metric, known.attrs, LOSSES),
-                random_state=random_state,
-            )
-            found["p_likeliest"] = suspects["p_likeliest"]
-            table = advice_from_laws(known, **options, relabelled=found)
-    return marked(table, known.attrs)
+    if isinstance(data, Run):
+        known = data.provenance()
+        model = _named("model", model, known, MODELS)
+        metric = _named("metric", metric, known, LOSSES)
+        dataset = _data_for_advice(data) if dataset is None else dataset
+        dataset.check_is(known.get("dataset"))
+    elif isinstance(data, Dataset):
+        dataset = data
+    else:
+        raise PlanError(
+            f"advice is asked about {type(data).__name__}, which holds no rows: expected a run or "
+            "a dataset. Pass the run, or apiece.Dataset.from_csv(...)."
+        )
+    resolved = resolve_model(
+        "auto" if model is None else model,
+        kind=dataset.kind,
+        n_features=dataset.n_features,
+        n_classes=dataset.n_classes,
+    )
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=resolved.has_proba)
+    with tracking(progress, on_progress, title="advising", unit="folds"):
+        return advice_for(dataset, resolved, loss, level=level, seed=seed_from(random_state))
+
+
+def _data_for_advice(run: Run) -> Dataset:
+    data = run.manifest.dataset
+    try:
+        return read_again(data.source, data.fingerprint)
+    except ApieceError as error:
+        raise PlanError(
+            f"advice needs the rows of the run, which cannot be read again: {error} Pass them as "
+            "dataset= (--data)."
+        ) from error
 
 
 def _per_row(table: pd.DataFrame, attrs: dict[str, Any]) -> pd.DataFrame:
@@ -386,4 +393,4 @@ def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str])
             f"the run used the {what} {found!r}, which has no name that could be looked up: "
             f"expected the same {what} again. Pass {what}=."
         )
-    return "logistic" if found is None and what == "model" else found
+    return found

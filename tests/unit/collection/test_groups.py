@@ -171,10 +171,7 @@ def test_uses_that_need_single_points_say_so():
     laws = apiece.fit(run)
     with pytest.raises(PlanError, match="redundancy is about single points"):
         apiece.select(laws, take=1, at=10, redundancy="aware", dataset=dataset)
-    with pytest.raises(PlanError, match="relabelling is about single points"):
-        apiece.advise(run, laws, dataset=dataset)
     assert apiece.select(laws, take=1, at=10).index[0] in ("a", "b")
-    assert len(apiece.advise(run, laws)) == 2
 
 
 def test_experiments_on_a_dataset_with_groups_are_about_points():

@@ -53,7 +53,9 @@ def test_advice_and_the_law_of_the_loss_are_there_unasked(tmp_path):
     laws = apiece.fit(run)
     description, arrays = report(run, tmp_path, laws=laws, dataset=dataset, aggregate=True)
     words = [description["advices"][code] for code in arrays["advice"]]
-    assert words == apiece.advise(run, laws, dataset=dataset)["advice"].tolist()
+    advice = apiece.advise(run, dataset=dataset)
+    assert words == advice["advice"].tolist()
+    assert any(advice.headline() in note for note in description["notes"])
     assert sum(count for _, count in description["advice_counts"]) == len(laws)
     assert (
         description["loss"]["curve"]
@@ -74,10 +76,9 @@ def test_contributions_without_losses_have_no_law_of_the_loss_and_the_page_says_
     description, _ = report(synthetic.sample(truth, samples=30), tmp_path, aggregate=True)
     assert any("no law of the loss" in note for note in description["notes"])
     assert description["loss"] is None
-    assert "advices" in description
 
 
-def test_laws_without_uncertainty_give_no_advice_and_the_page_says_so(tmp_path):
+def test_contributions_without_data_give_no_advice_and_the_page_says_so(tmp_path):
     truth = synthetic.random_laws(5, random_state=0)
     description, _ = report(synthetic.sample(truth, samples=30), tmp_path, laws=truth)
     assert any("no advice" in note for note in description["notes"])
@@ -94,7 +95,7 @@ def test_the_file_that_was_collected_from_is_found_again(file, tmp_path, monkeyp
     assert list(texts) == ["size", "width", "label", "note"]
     assert texts["note"] == [f"animal {name}" for name in description["ids"]]
     assert description["near"]["by"] == "features"
-    assert description["notes"] == []
+    assert all(note.startswith("Advice") for note in description["notes"])
 
 
 @pytest.mark.slow
@@ -124,16 +125,16 @@ def test_data_from_memory_is_not_looked_for(tmp_path):
     run = apiece.collect(make_line(), model="ridge", samples=6, **OPTIONS)
     description, _ = report(run, tmp_path)
     assert any("Pass dataset=" in note for note in description["notes"])
-    assert "advices" in description  # though no label can be tried
+    assert "advices" not in description
 
 
-def test_labels_are_not_tried_where_that_would_take_long(tmp_path, monkeypatch):
+def test_rows_are_not_judged_where_that_would_take_long(tmp_path, monkeypatch):
     dataset = make_blobs(shift=0.6)
     run = apiece.collect(dataset, samples=20, **OPTIONS)
     monkeypatch.setattr(_findings, "_MOST_ASKED", 10)
     description, _ = report(run, tmp_path, dataset=dataset)
-    assert any("labels were not tried" in note for note in description["notes"])
-    assert "relabel" not in description["advices"]
+    assert any("There is no advice" in note for note in description["notes"])
+    assert "advices" not in description
 
 
 def test_the_demo_is_found_again():

@@ -1,117 +1,135 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose
-from scipy.stats import norm
-from scipy.stats import t as student
+from sklearn.linear_model import LogisticRegression
 
-from apiece.errors import PlanError
-from apiece.laws import FitStatus, Laws
-from apiece.uses import ADVICE, doubted
-from apiece.uses import advice_from_laws as advise
+import apiece
+from apiece import Dataset, PlanError
+from apiece.uses import ADVICE
 
 
-def laws_at(values, errors, k=1000):
-    """Laws that are worth ``values`` at size k, with these standard errors, and no slope."""
-    values, errors = np.asarray(values, float), np.asarray(errors, float)
-    cov = np.zeros((len(values), 2, 2))
-    cov[:, 0, 0] = errors**2
-    return Laws.from_arrays(c=values, alpha=0.0, cov=cov, k_range=(100, k))
+def table(n=400, share=0.1, seed=0, gap=2.2):
+    """Two classes that hardly overlap, with some labels flipped; which they are."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 4)) + gap * (2 * y[:, None] - 1) / 2
+    is_wrong = np.zeros(n, dtype=bool)
+    is_wrong[rng.choice(n, round(share * n), replace=False)] = True
+    return X, np.where(is_wrong, 1 - y, y), is_wrong
 
 
-def test_each_decision_follows_from_its_probability():
-    laws = laws_at([5.0, 1.0, -1.0, 0.1, -0.1], [0.1, 0.1, 0.1, 1.0, 1.0])
-    table = advise(laws, best=0.2)
-    assert table["advice"].tolist() == ["more like this", "keep", "drop", "uncertain", "uncertain"]
-    assert_allclose(table["probability"][3:], norm.cdf(0.1))
-    assert table["reason"][3].startswith("may help at 1,000 points, but only with probability 0.54")
-    assert table["reason"][4].startswith("may harm")
+def advise(X, y, **options):
+    return apiece.advise(Dataset.from_arrays(X, y, validation=0), progress=False, **options)
 
 
-def test_few_degrees_of_freedom_make_decisions_harder():
-    normal = laws_at([1.5], [1.0])
-    few = replace(normal, df=np.array([2.0]))
-    assert_allclose(advise(normal)["probability"], norm.cdf(1.5))
-    assert_allclose(advise(few)["probability"], student.cdf(1.5, 2))
-    assert advise(normal)["advice"].item() != advise(few)["advice"].item() == "uncertain"
+def test_flipped_labels_are_relabelled_and_the_loss_falls():
+    X, y, is_wrong = table()
+    advice = advise(X, y)
+    rows = advice.table()
+    assert set(rows["advice"]) <= set(ADVICE)
+    is_new = (rows["advice"] == "relabel").to_numpy()
+    assert is_wrong[is_new].mean() > 0.9
+    assert is_new[is_wrong].mean() > 0.3
+    assert (rows["to"][is_new].astype(int) == 1 - y[is_new]).all()
+    assert rows["to"][rows["advice"] == "keep"].isna().all()
+    effect = advice.effect.loc["all"]
+    assert effect["rows"] == (rows["advice"].isin(["relabel", "drop"])).sum()
+    assert effect["loss_low"] < effect["loss"] < effect["loss_high"]
+    assert effect["loss"] < 0
+    assert advice.headline().startswith(f"Relabel {is_new.sum()} rows")
+    assert "falls by" in advice.headline()
 
 
-def test_a_point_without_a_law_is_uncertain_and_says_why():
-    laws = Laws.from_arrays(c=[np.nan, 1.0], alpha=[np.nan, 1.0])
-    table = advise(laws)
-    assert table["advice"].tolist() == ["uncertain", "uncertain"]
-    assert table["probability"].isna().all()
-    assert str(FitStatus.TOO_FEW) in table["reason"][0]
-    assert table["reason"][1] == "no uncertainty is known"
+def test_following_the_advice_gains_on_rows_never_seen():
+    X, y, _ = table(n=600, seed=1)
+    X_test, y_test, _ = table(n=4_000, share=0.0, seed=2)
+    rows = advise(X, y).table()
+    cleaned = rows["to"].where(rows["advice"] == "relabel", y).astype(int).to_numpy()
+    kept = (rows["advice"] != "drop").to_numpy()
+
+    def loss(labels, rows):
+        proba = LogisticRegression().fit(X[rows], labels[rows]).predict_proba(X_test)
+        return -np.log(proba[np.arange(len(y_test)), y_test]).mean()
+
+    assert loss(cleaned, kept) < loss(y, np.ones(len(y), dtype=bool)) - 0.01
 
 
-def test_the_size_decides():
-    cov = np.tile(np.diag([1e-12, 1e-12]), (2, 1, 1))
-    laws = Laws.from_arrays(c=[1.0, 1.0], alpha=[0.1, 3.0], cov=cov)
-    assert advise(laws, at=100)["value"].tolist() == pytest.approx([100**-0.1, 1e-6])
-    assert "at 100 points" in advise(laws, at=100)["reason"][0]
+@pytest.mark.parametrize("gap", [0.3, 2.2], ids=["overlapping", "apart"])
+def test_of_clean_data_nothing_is_changed(gap):
+    X, y, _ = table(share=0.0, gap=gap)
+    advice = advise(X, y)
+    assert not advice["advice"].isin(["relabel", "drop"]).any()
+    assert advice.headline().startswith("Nothing to do")
+    assert (advice.effect.loc["all"] == 0).all()
 
 
-@given(
-    values=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
-    level=st.floats(0.55, 0.99),
-    seed=st.integers(0, 9),
+def test_a_clean_rare_class_is_left_alone():
+    rng = np.random.default_rng(0)
+    y = (np.arange(1_000) < 12).astype(int)
+    X = rng.normal(size=(1_000, 4)) + 1.0 * y[:, None]
+    assert set(advise(X, y)["advice"]) == {"keep"}
+
+
+def test_stray_targets_of_a_regression_are_dropped():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = X @ [2.0, -1.0, 1.0, 0.5, 0.0] + 0.2 * rng.normal(size=400)
+    is_wrong = np.arange(400) < 40
+    y[is_wrong] = y[is_wrong] + rng.choice([-6.0, 9.0], 40)
+    advice = advise(X, y)
+    rows = advice.table()
+    is_out = (rows["advice"] == "drop").to_numpy()
+    assert is_wrong[is_out].mean() > 0.95
+    assert is_out[is_wrong].mean() > 0.5
+    truth = X @ [2.0, -1.0, 1.0, 0.5, 0.0]
+    assert np.abs(rows["to"][is_out] - truth[is_out]).median() < 1.5
+    assert advice.effect.loc["all", "r2"] > 0
+    clean = advise(X, truth + 0.2 * rng.standard_t(3, size=400))
+    assert not clean["advice"].isin(["relabel", "drop"]).any()
+
+
+def test_a_validation_set_without_ids_is_trusted_and_one_with_ids_is_judged():
+    X, y, _ = table()
+    names = [f"r{i}" for i in range(400)]
+    given = Dataset.from_arrays(X[:300], y[:300], X_val=X[300:], y_val=y[300:], ids=names[:300])
+    advice = apiece.advise(given, progress=False)
+    assert advice.table().index.tolist() == names[:300]
+    carved = Dataset.from_arrays(X, y, ids=names)
+    assert sorted(apiece.advise(carved, progress=False).table().index) == sorted(names)
+
+
+def test_a_run_is_advised_with_its_model_and_its_data():
+    X, y, _ = table(n=200)
+    dataset = Dataset.from_arrays(X, y, validation=0)
+    run = apiece.collect(dataset, sizes=(10, 60), samples=4, random_state=0, progress=False)
+    with pytest.raises(PlanError, match="dataset="):
+        apiece.advise(run)
+    found = apiece.advise(run, dataset=dataset, progress=False)
+    pd.testing.assert_frame_equal(
+        found.table(), apiece.advise(dataset, model="logistic", progress=False).table()
+    )
+
+
+def test_advice_is_the_same_each_time_and_shown_in_a_notebook():
+    X, y, _ = table(n=200)
+    first, second = advise(X, y), advise(X, y)
+    pd.testing.assert_frame_equal(first.table(), second.table())
+    pd.testing.assert_frame_equal(first.effect, second.effect)
+    assert len(first) == 200
+    assert "<table" in first._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "words"), [(20, {}, "at least 30"), (60, {"level": 1.5}, "level=1.5")]
 )
-def test_a_decision_is_as_probable_as_the_level_and_others_are_less(values, level, seed):
-    errors = np.random.default_rng(seed).uniform(0.01, 1, len(values))
-    table = advise(laws_at(values, errors), level=level)
-    decided = (table["advice"] != "uncertain").to_numpy()
-    assert (table["probability"][decided] >= level).all()
-    assert (table["probability"][~decided] < level).all()
-    assert set(table["advice"]) <= set(ADVICE)
-    helps = norm.cdf(np.array(values) / errors)
-    assert ((table["advice"] == "drop") == (1 - helps >= level)).all()
+def test_too_few_rows_and_impossible_levels_are_refused(n, options, words):
+    X, y, _ = table(n=n)
+    with pytest.raises(PlanError, match=words):
+        advise(X, y, **options)
 
 
-def test_a_label_is_doubted_where_others_are_sure_of_another():
-    plausible = pd.DataFrame(
-        {
-            "label": ["cat"] * 4,
-            "plausibility": [0.1, 0.3, 0.9, 0.2],
-            "likeliest": ["dog", "dog", "cat", "dog"],
-            "p_likeliest": [0.9, 0.7, 0.9, 0.75],
-        },
-        index=["a", "b", "c", "d"],
-    )
-    assert doubted(plausible).index.tolist() == ["a", "d"]
-
-
-def test_doubted_points_are_advised_their_new_label_with_its_probability():
-    laws = laws_at([-1.0, -1.0, 1.0, 0.1], [0.1, 0.1, 0.1, 1.0])
-    found = pd.DataFrame(
-        {
-            "label": ["cat", "cat"],
-            "relabel_to": ["dog", "cow"],
-            "gain": [2.0, -0.1],
-            "p_likeliest": [0.97, 0.8],
-        },
-        index=[0, 3],
-    )
-    table = advise(laws, relabelled=found)
-    assert table["advice"].tolist() == ["relabel", "drop", "more like this", "relabel"]
-    assert table["probability"][[0, 3]].tolist() == [0.97, 0.8]
-    assert table.loc[0, "reason"] == (
-        "is rather dog than cat to models that have not seen it, and worth more so"
-    )
-    assert table.loc[3, "reason"].endswith(
-        "rather cow than cat to models that have not seen it, and worth less so"
-    )
-    assert table["relabel_to"].isna().tolist() == [False, True, True, False]
-    assert table["gain"].isna().tolist() == [False, True, True, False]
-
-
-@pytest.mark.parametrize("wrong", [{"level": 0.4}, {"level": 1.0}, {"best": 0.0}, {"best": 1.0}])
-def test_a_level_or_share_out_of_range_is_refused(wrong):
-    with pytest.raises(PlanError, match=next(iter(wrong))):
-        advise(laws_at([1.0], [1.0]), **wrong)
+def test_laws_hold_no_rows_and_are_refused():
+    with pytest.raises(PlanError, match="expected a run or a dataset"):
+        apiece.advise(apiece.Laws.from_arrays(c=[1.0], alpha=[1.0]))

@@ -1,0 +1,174 @@
+"""Follow the advice: what happens to a model on rows that nothing has seen?
+
+Of each set a table is drawn, some of its labels are flipped (or targets of a regression replaced by
+those of other rows), and `apiece.advise` is asked what to do. A model is then trained on the table
+as it is, with all advice followed, with as many rows relabelled and dropped at random, and with
+exactly the flipped rows put right (the oracle). All are scored on other rows with right labels.
+A cell is the change against keeping everything, mean ± standard error over draws.
+
+    nice -n 10 python benchmarks/decisions.py --data DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits, make_friedman1
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score
+from threadpoolctl import threadpool_limits
+
+import apiece
+from _results import Results
+
+CHOSEN_ON = ("spambase", "pol", "electricity", "california_housing")
+APART = ("magic", "miniboone", "adult", "digits", "fried", "rare")
+REGRESSION = ("california_housing", "fried")
+
+
+def load(name: str, folder: Path, seed: int):
+    """Return all rows in a random order."""
+    rng = np.random.default_rng(seed)
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+    elif name == "fried":
+        X, y = make_friedman1(4_000, noise=1.0, random_state=0)
+    elif name == "rare":
+        made = np.random.default_rng(99)
+        y = (made.random(20_000) < 0.01).astype(int)
+        X = made.normal(size=(20_000, 8))
+        X[:, :4] += 0.9 * y[:, None]
+    else:
+        with np.load(folder / f"{name}.npz") as file:
+            X, y = file["X"].astype(np.float64), file["y"]
+    order = rng.permutation(len(X))
+    return X[order], y[order].astype(np.float64 if name in REGRESSION else np.int64)
+
+
+def corrupted(y, share: float, seed: int, n_classes: int):
+    """Return targets with some of them wrong, and which they are."""
+    rng = np.random.default_rng((seed, 7))
+    is_wrong = np.zeros(len(y), dtype=bool)
+    is_wrong[rng.choice(len(y), round(share * len(y)), replace=False)] = True
+    if n_classes:
+        return np.where(is_wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), is_wrong
+    return np.where(is_wrong, rng.permutation(y), y), is_wrong
+
+
+def scored(X, y, X_test, y_test, is_regression: bool):
+    """Return loss (mean squared error over the variance, for a regression) and accuracy or R2."""
+    if is_regression:
+        predicted = Ridge().fit(X, y).predict(X_test)
+        r2 = r2_score(y_test, predicted)
+        return mean_squared_error(y_test, predicted) / y_test.var(), r2
+    if len(np.unique(y)) < 2:
+        return np.nan, np.nan
+    proba = LogisticRegression(max_iter=1_000).fit(X, y)
+    full = np.full((len(y_test), y_test.max() + 1), 1e-15)
+    full[:, proba.classes_] = proba.predict_proba(X_test)
+    full /= full.sum(axis=1, keepdims=True)
+    labels = np.arange(full.shape[1])
+    return log_loss(y_test, full, labels=labels), accuracy_score(y_test, full.argmax(axis=1))
+
+
+def one(name: str, share: float, seed: int, options) -> dict:
+    """Return losses and accuracies of one draw."""
+    X, y = load(name, options.data, seed)
+    is_regression = name in REGRESSION
+    n = options.n
+    end = n + options.n_test
+    spread = X[:n].std(axis=0)
+    X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    X, X_test, truth, y_test = X[:n], X[n:end], y[:n], y[n:end]
+    n_classes = 0 if is_regression else int(y.max()) + 1
+    noisy, is_wrong = corrupted(truth, share, seed, n_classes)
+    dataset = apiece.Dataset.from_arrays(
+        X, noisy, validation=0, kind="regression" if is_regression else "classification"
+    )
+    advice = apiece.advise(dataset, random_state=seed, progress=False)
+    table = advice.table()
+    is_new, is_out = ((table["advice"] == word).to_numpy() for word in ("relabel", "drop"))
+    followed = noisy.copy()
+    followed[is_new] = table["to"][is_new].astype(noisy.dtype)
+    rng = np.random.default_rng((seed, 8))
+    order = rng.permutation(n)
+    chance, out = noisy.copy(), order[is_new.sum() : is_new.sum() + is_out.sum()]
+    if n_classes:
+        turned = order[: is_new.sum()]
+        chance[turned] = (chance[turned] + rng.integers(1, n_classes, len(turned))) % n_classes
+    ways = {
+        "keep": (X, noisy),
+        "advice": (X[~is_out], followed[~is_out]),
+        "random": (np.delete(X, out, axis=0), np.delete(chance, out)),
+        "oracle": (X, truth),
+    }
+    found = {way: scored(*train, X_test, y_test, is_regression) for way, train in ways.items()}
+    right = ~is_wrong
+    by_class = [right] if is_regression else [right & (truth == c) for c in np.unique(truth)]
+    found["relabelled"], found["dropped"] = (
+        max(float(word[rows].mean()) for rows in by_class if rows.any())
+        for word in (is_new, is_out)
+    )
+    found["recall"] = (is_new | is_out)[is_wrong].mean() if share else np.nan
+    found["promised"] = float(advice.effect.loc["all", "loss"])
+    return found
+
+
+def change(found: list[dict], way: str, of: int) -> list[float]:
+    """Return the mean change against keeping everything, and its standard error."""
+    values = np.array([each[way][of] - each["keep"][of] for each in found])
+    return [values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", default=",".join((*CHOSEN_ON, *APART)))
+    parser.add_argument("--flipped", default="0,0.05,0.1,0.2")
+    parser.add_argument("--n", type=int, default=1_000)
+    parser.add_argument("--n-test", type=int, default=2_000)
+    parser.add_argument("--draws", type=int, default=3)
+    options = parser.parse_args()
+    sets = options.sets.split(",")
+    results = Results(
+        "decisions",
+        {
+            "data": "{}",
+            "wrong": "{:.0%}",
+            "loss, keep": "{:.3f}",
+            "advice": "{:+.4f} ± {:.4f}",
+            "random": "{:+.4f} ± {:.4f}",
+            "oracle": "{:+.4f} ± {:.4f}",
+            "promised": "{:+.4f}",
+            "accuracy or R2, advice": "{:+.4f} ± {:.4f}",
+            "accuracy or R2, oracle": "{:+.4f} ± {:.4f}",
+            "wrong rows changed": "{:.2f}",
+            "right rows relabelled, worst class": "{:.3f}",
+            "right rows dropped, worst class": "{:.3f}",
+        },
+        options,
+        chosen_on=CHOSEN_ON,
+        reported_on=sets,
+    )
+    with threadpool_limits(1):
+        for name in sets:
+            for share in map(float, options.flipped.split(",")):
+                found = [one(name, share, seed, options) for seed in range(options.draws)]
+                results.add(
+                    name,
+                    share,
+                    np.mean([each["keep"][0] for each in found]),
+                    *(change(found, way, 0) for way in ("advice", "random", "oracle")),
+                    np.mean([each["promised"] for each in found]),
+                    *(change(found, way, 1) for way in ("advice", "oracle")),
+                    *(
+                        np.mean([each[key] for each in found])
+                        for key in ("recall", "relabelled", "dropped")
+                    ),
+                )
+
+
+if __name__ == "__main__":
+    main()
