@@ -251,6 +251,15 @@ class PointSet:
                 "pool, candidates and validation rows. Read it as it was read for collect."
             )
 
+    def check_scores(self, what: str) -> None:
+        """Raise a clear error where ``what`` needs a validation set and there is none."""
+        if not self.n_validation:
+            raise DataError(
+                f"{what} measures the loss on a validation set, and this dataset sets no rows "
+                "aside: expected some. Read it with validation=0.2 (--validation 0.2), or with "
+                "rows of your own to score on."
+            )
+
     def scored_by(self, rows: IntArray) -> Self:
         """Return the same points with some rows of the pool in place of the validation set."""
         scored = object.__new__(type(self))  # checked already

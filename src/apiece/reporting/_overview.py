@@ -55,7 +55,12 @@ def _setting(laws: Laws, run: Run | None) -> list[Fact]:
         kind = f"{len(data.classes):,} classes" if data.classes else data.kind
         listed += [
             ("dataset", f"{data.target}: {kind}, {data.n_features:,} features"),
-            ("scored on", f"{data.n_validation:,} validation rows"),
+            (
+                "scored on",
+                f"{data.n_validation:,} validation rows"
+                if data.n_validation
+                else "all rows, in turns",
+            ),
             ("fingerprint", data.fingerprint[:12]),
         ]
     if known.model:

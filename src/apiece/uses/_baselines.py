@@ -41,6 +41,7 @@ def leave_one_out(
 
     from apiece.engines import choose_engine
 
+    dataset.check_scores("leave-one-out")
     chosen, _ = choose_engine(dataset, model=model, metric=metric, engine=engine)
     seed, pool = seed_from(random_state), np.arange(dataset.n_pool)
     values = np.empty(dataset.n_points)

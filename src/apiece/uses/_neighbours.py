@@ -73,6 +73,7 @@ def knn_shapley(dataset: Dataset, *, n_neighbors: int = 5) -> pd.DataFrame:
             f"n_neighbors={n_neighbors}: expected a whole number of at least 1. "
             "Pass for example n_neighbors=5."
         )
+    dataset.check_scores("KNN-Shapley")
     X, V = dataset.points_X, dataset.X_val
     y, target = dataset.points_y, dataset.y_val
     if not dataset.is_classification:

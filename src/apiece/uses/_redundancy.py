@@ -89,6 +89,7 @@ class Together:
                 f"draws={self.draws} training sets for each pick: expected a whole number of at "
                 "least 2. Pass for example draws=10."
             )
+        self.dataset.check_scores("redundancy='aware'")
         self.position = self.dataset.positions(self.ids)
         self._engine: Engine
         self._engine = self._judge(np.arange(self.dataset.n_validation))

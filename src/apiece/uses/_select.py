@@ -202,6 +202,8 @@ def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int,
     is_known = model is not None or laws.provenance.model in MODELS
     if dataset is None or not is_known or laws.provenance.groups is not None:
         return False
+    if not dataset.n_validation:
+        return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
     room = dataset.n_pool if is_outside else dataset.n_pool // 2
     return max(2, dataset.n_classes) <= sizes[0] and sizes[1] <= room

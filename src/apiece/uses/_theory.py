@@ -57,6 +57,7 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
             f"theory is told for two classes or a regression, not for {dataset.n_classes} classes. "
             "Pass a dataset with one of them."
         )
+    dataset.check_scores("the gradient in theory")
     n_pool = dataset.n_pool
     X, V = dataset.points_X, dataset.X_val
     if fit_intercept:

@@ -115,3 +115,18 @@ def test_resumed_and_parallel_runs_equal_one_that_was_not_interrupted(data, tmp_
     for name in ("task", "k", "point", "delta", "control", "active"):
         assert_array_equal(getattr(again, name), getattr(whole, name))
     assert_array_equal(resumed.theory.terms, again.theory.terms)
+
+
+def test_uses_of_a_run_with_rotating_rows_work_or_say_that_they_need_a_validation_set(
+    data, tmp_path
+):
+    run = apiece.collect(data, sizes=(20, 50), samples=5, random_state=1, progress=False)
+    assert len(apiece.value(run)) == 160
+    assert len(apiece.select(run, take=3, at=40, dataset=data)) == 3
+    page = apiece.report(run, to=tmp_path / "r.html", dataset=data, advice=False)
+    assert page.exists()
+    with pytest.raises(apiece.DataError, match="no rows aside"):
+        apiece.select(run, take=3, at=40, dataset=data, redundancy="aware")
+    for baseline in (apiece.uses.knn_shapley, apiece.uses.leave_one_out, apiece.uses.theory):
+        with pytest.raises(apiece.DataError, match=r"validation=0\.2"):
+            baseline(data)
