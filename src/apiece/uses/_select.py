@@ -102,9 +102,9 @@ def picks_from_laws(
     Examples
     --------
     >>> laws = Laws.from_arrays(c=[1.0, 8.0, 5.0], alpha=[1.0, 2.0, 2.0], ids=["a", "b", "c"])
-    >>> select(laws, take=2, at=2)["value"].to_dict()
+    >>> picks_from_laws(laws, take=2, at=2)["value"].to_dict()
     {'b': 2.0, 'c': 1.25}
-    >>> select(laws, take=1, at=2, until=100)["value"].round(4).to_dict()
+    >>> picks_from_laws(laws, take=1, at=2, until=100)["value"].round(4).to_dict()
     {'b': 0.0513}
     """
     import pandas as pd

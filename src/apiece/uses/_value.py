@@ -65,7 +65,7 @@ def values_of_laws(
     Examples
     --------
     >>> laws = Laws.from_arrays(c=[1.0, -1.0], alpha=[1.0, 2.0], k_range=(1, 9))
-    >>> value(laws, sizes=(1, 2))["value"].tolist()
+    >>> values_of_laws(laws, sizes=(1, 2))["value"].tolist()
     [0.75, -0.625]
     """
     import pandas as pd
