@@ -442,7 +442,7 @@ def test_another_store_goes_through_a_study(blobs, tmp_path):
     assert_allclose(laws.params, apiece.fit(expected).params)
     assert len(apiece.value(run)) == blobs.n_pool
     assert len(apiece.select(run, take=3, at=20)) == 3
-    assert len(apiece.advise(run)) == blobs.n_pool
+    assert len(apiece.advise(run, dataset=blobs)) == blobs.n_pool
     apiece.report(run, to=tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 0
     with pytest.raises(StoreError, match="another seed"):

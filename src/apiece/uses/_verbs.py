@@ -334,12 +334,12 @@ def advise(
     >>> import numpy as np
     >>> import apiece
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> y = (X.sum(axis=1) > 0).astype(int)
-    >>> y[:20] = 1 - y[:20]  # wrong labels
+    >>> y = np.arange(400) % 2
+    >>> X = rng.normal(size=(400, 4)) + 2.2 * y[:, None]
+    >>> y[:40] = 1 - y[:40]  # wrong labels
     >>> advice = apiece.advise(apiece.Dataset.from_arrays(X, y, validation=0))
-    >>> bool((advice["advice"][:20] == "relabel").sum() > 10)
-    True
+    >>> advice["advice"][:40].value_counts().idxmax()
+    'relabel'
     """
     if isinstance(data, Run):
         known = data.provenance()
