@@ -113,10 +113,10 @@ def test_other_verbs_count_their_steps_too(blobs):
         seen[name] = []
         return {"on_progress": seen[name].append, "progress": False}
 
-    laws = apiece.fit(run, backtest=True, **follow("fit"))
+    apiece.fit(run, backtest=True, **follow("fit"))
     backtest(run.contributions(), **follow("backtest"))
     apiece.select(run, take=3, at=20, redundancy="aware", dataset=blobs, **follow("select"))
-    apiece.advise(run, laws, dataset=blobs, **follow("advise"))
+    apiece.advise(run, dataset=blobs, **follow("advise"))
     for name, events in seen.items():
         assert events[-1].done > 0, name
         assert events[-1].total > 0, name
