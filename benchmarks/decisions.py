@@ -23,8 +23,12 @@ from threadpoolctl import threadpool_limits
 import apiece
 from _results import Results
 
-CHOSEN_ON = ("spambase", "pol", "electricity", "california_housing")
-APART = ("magic", "miniboone", "adult", "digits", "fried", "rare")
+# Settings were tuned on the first four; how predictions agree with labels was seen on the others.
+CHOSEN_ON = (
+    *("spambase", "pol", "electricity", "california_housing"),
+    *("magic", "miniboone", "adult", "digits", "rare"),
+)
+APART = ("fried",)
 REGRESSION = ("california_housing", "fried")
 
 
