@@ -8,7 +8,9 @@ intercept. The derivative of $\ell$ by the margin is the mean less the target (`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
@@ -103,16 +105,8 @@ def fit_base(
         scale = 1.0
         if decrement > 1e-3:
             inner, square = (float((penalty * v) @ step) for v in (theta, step))
-
-            def slope(
-                s: FloatArray,
-                now: tuple[FloatArray, ...] = (margins, change),
-                of_penalty: tuple[float, float] = (inner, square),
-            ) -> FloatArray:
-                error = link.error(now[0] + s[0] * now[1], y)
-                return np.array([C * (error @ now[1]) + of_penalty[0] + s[0] * of_penalty[1]])
-
-            scale = float(line_search(slope, np.array([-(decrement**2)]))[0])
+            error = partial(link.error, y=y)
+            scale = step_scale(error, margins, change, C, (-(decrement**2), inner, square))
         theta = theta + scale * step
         margins = margins + scale * change
         # the factor was taken before the step, which must not have moved margins any more
@@ -121,6 +115,36 @@ def fit_base(
             return BaseFit(theta, factor, X @ theta, rows, C, link, decrement**2)
         last = decrement
     return None
+
+
+def step_scale(
+    error: Callable[[FloatArray], FloatArray],
+    margins: FloatArray,
+    change: FloatArray,
+    C: float,
+    penalty: tuple[float, float, float],
+) -> float:
+    """Return which part of a Newton step to take, between 0 and 1.
+
+    Parameters
+    ----------
+    error
+        Derivative of the loss by the margins, at given margins.
+    margins, change
+        Margins on D before the step, and how a whole step changes them.
+    C
+        Weight of the data.
+    penalty
+        Slope of the objective before the step; and of the penalty's slope along the step, the
+        constant part and the part that grows with the step.
+    """
+    first, inner, square = penalty
+
+    def slope(s: FloatArray) -> FloatArray:
+        of_data = C * np.vdot(error(margins + s[0] * change), change)
+        return np.array([of_data + inner + s[0] * square])
+
+    return float(line_search(slope, np.array([first]))[0])
 
 
 def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> FloatArray:

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from apiece._base import batched
-from apiece._base.batched import conjugate_gradients, line_search
+from apiece._base.batched import conjugate_gradients
 from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.engines._glm_fit import step_scale
 from apiece.losses._softmax import bend, errors, probabilities, spread
 
 _NEWTON_STEPS = 80
@@ -254,17 +256,9 @@ def _newton(
         step = solve_rows(product, precondition, -gradient[None], forcing)[0]
         change, scale = step @ X.T, 1.0
         if relative > 1e-3:
-            inner, square = ((centred(v * penalty) * step).sum() for v in (theta, step))
-
-            def slope(
-                s: FloatArray,
-                now: tuple[FloatArray, ...] = (margins, change),
-                of_penalty: tuple[float, float] = (inner, square),
-            ) -> FloatArray:
-                error = errors(now[0] + s[0] * now[1], truth)
-                return np.array([C * (error * now[1]).sum() + of_penalty[0] + s[0] * of_penalty[1]])
-
-            scale = float(line_search(slope, np.array([(gradient * step).sum()]))[0])
+            inner, square = (float((centred(v * penalty) * step).sum()) for v in (theta, step))
+            slopes = float((gradient * step).sum()), inner, square
+            scale = step_scale(partial(errors, truth=truth), margins, change, C, slopes)
         theta, margins = theta + scale * step, margins + scale * change
     return None
 
