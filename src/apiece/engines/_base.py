@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from apiece._base.typing import IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._models import Model
 from apiece.losses import Loss
@@ -96,14 +96,34 @@ class Engine(ABC):
         certificate = float(np.fmax.reduce(error[error < np.inf], initial=np.nan))
         return Outcome(fits[0].loss, loss[0] - loss[1:], certificate, notes)
 
-    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
-        """Leave a task, or some of its points, to refits of the model; notes count them."""
+    def refit_engine(self) -> Engine:
+        """Return the engine that computes the points which this engine cannot."""
         from apiece.engines._refit import RefitEngine
 
+        return RefitEngine(self.dataset, self.model, self.metric)
+
+    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
+        """Compute a task, or some of its points, by refits of the model; notes count them."""
         if points is not None:
             task = replace(task, points=points)
-        outcome = RefitEngine(self.dataset, self.model, self.metric).run(task)
+        outcome = self.refit_engine().run(task)
         return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+
+    def completed(self, task: Task, loss: float, delta: FloatArray, certificate: float) -> Outcome:
+        """Return the outcome of a task, after a refit for each contribution that is not finite."""
+        is_lost = ~np.isfinite(delta)
+        if not is_lost.any():
+            return Outcome(loss, delta, certificate, {"refits": 0})
+        refitted = self.refit(task, task.points[is_lost])
+        delta[is_lost] = refitted.delta
+        return Outcome(loss, delta, certificate, refitted.notes)
+
+    def loss_or_nan(self, y: AnyArray, prediction: AnyArray) -> float:
+        """Return the loss, or nan if the metric raises: a refit then reports the error."""
+        try:
+            return float(self.metric.value(y, prediction))
+        except Exception:
+            return float("nan")
 
     def uncertified(self, task: Task) -> Outcome:
         """Return the outcome of a task whose training set cannot be fitted to the stated error.

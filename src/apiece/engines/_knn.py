@@ -102,7 +102,7 @@ class KNNEngine(Engine):
         around = _Around(self._space, task.subset, n_neighbors, is_weighted)
         every = np.arange(data.n_validation)
         base = self._finish(around.predict(every, around.target, around.weight))
-        loss = self._loss(base)
+        loss = self.loss_or_nan(data.y_val, base)
         if not math.isfinite(loss):
             return self.refit(task)
 
@@ -119,12 +119,7 @@ class KNNEngine(Engine):
                 gain = self._gain(around, base, loss, (z, v, target, weight))
             delta[start : start + step] = np.bincount(z, weights=gain, minlength=len(points))
 
-        certificate, is_bad = _ACCURACY if is_weighted else 0.0, ~np.isfinite(delta)
-        if not is_bad.any():
-            return Outcome(loss, delta, certificate, {"refits": 0})
-        refitted = self.refit(task, task.points[is_bad])
-        delta[is_bad] = refitted.delta
-        return Outcome(loss, delta, certificate, refitted.notes)
+        return self.completed(task, loss, delta, _ACCURACY if is_weighted else 0.0)
 
     def _table(self, around: _Around, base: AnyArray) -> FloatArray | None:
         """Return gains by row and class that enters, if they depend on no more and are few."""
@@ -152,7 +147,7 @@ class KNNEngine(Engine):
         for start, end in zip(starts, np.append(starts[1:], len(z)), strict=True):
             prediction = base.copy()
             prediction[v[start:end]] = after[start:end]
-            gain[start] = loss - self._loss(prediction)
+            gain[start] = loss - self.loss_or_nan(y, prediction)
         return gain
 
     def _finish(self, mean: FloatArray) -> AnyArray:
@@ -160,12 +155,6 @@ class KNNEngine(Engine):
         if self.metric.needs == "value":
             return mean[:, 0]
         return mean if self.metric.needs == "proba" else np.asarray(mean.argmax(axis=1))
-
-    def _loss(self, prediction: AnyArray) -> float:
-        try:
-            return float(self.metric.value(self.dataset.y_val, prediction))
-        except Exception:  # the refit engine will meet it too, and report it with the point
-            return math.nan
 
 
 class _Around:

@@ -26,7 +26,7 @@ refitted, and counted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -113,7 +113,7 @@ class LinearEngine(Engine):
         target = data.y_val - fit.y_centre
         residual = target - rows @ theta
         pair = self._pair(residual)
-        loss = self._loss(*pair)
+        loss = self.loss_or_nan(*pair)
         if not math.isfinite(loss):
             return self.refit(task)
 
@@ -135,12 +135,8 @@ class LinearEngine(Engine):
 
         # what the model leaves unexplained has no more digits than what it had to explain
         certificate = max(fit.error, _EPS * math.sqrt(_square(target) / (_square(residual) or 1)))
-        is_safe &= np.isfinite(delta)
-        if is_safe.all():
-            return Outcome(loss, delta, certificate, {"refits": 0})
-        refitted = self.refit(task, task.points[~is_safe])
-        delta[~is_safe] = refitted.delta
-        return Outcome(loss, delta, certificate, refitted.notes)
+        delta[~is_safe] = np.nan
+        return self.completed(task, loss, delta, certificate)
 
     @np.errstate(all="ignore")
     def join_groups(self, task: Task) -> Outcome:
@@ -160,7 +156,7 @@ class LinearEngine(Engine):
         rows, _, centre = self._validation
         theta, basis = fit.seen_from(centre)
         pair = self._pair(data.y_val - fit.y_centre - rows @ theta)
-        loss, delta = self._loss(*pair), np.empty(len(task.points))
+        loss, delta = self.loss_or_nan(*pair), np.empty(len(task.points))
         for place, group in enumerate(task.rows or ()):
             own = _augment(data.features(group), fit.centre, len(fit.theta))
             longest2 = fit.longest**2 + float((own**2).sum())
@@ -175,13 +171,9 @@ class LinearEngine(Engine):
             return super().join_groups(task)
         return Outcome(loss, delta, fit.error, {"refits": 0, "fits": 1})
 
-    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
-        """Leave points to scikit-learn; contributions that are not of the optimum are nan."""
-        if points is not None:
-            task = replace(task, points=points)
-        engine = RefitEngine(self.dataset, self.model, self.metric, self._missing)
-        outcome = engine.run(task)
-        return replace(outcome, notes={**outcome.notes, "refits": len(task.points)})
+    def refit_engine(self) -> Engine:
+        """Return refits in which contributions that are not of the optimum are nan."""
+        return RefitEngine(self.dataset, self.model, self.metric, self._missing)
 
     def _missing(self, fitted: Any, positions: IntArray) -> FloatArray:
         """Return what one step of iterative refinement would add to a model's predictions."""
@@ -202,12 +194,6 @@ class LinearEngine(Engine):
         if self.metric.is_of_residual:
             return residual, np.zeros_like(residual)
         return self.dataset.y_val, self.dataset.y_val - residual
-
-    def _loss(self, y: FloatArray, prediction: FloatArray) -> float:
-        try:
-            return float(self.metric.value(y, prediction))
-        except Exception:  # the refit engine will meet it too, and report it with the point
-            return math.nan
 
     def _fall(self, y: FloatArray, prediction: FloatArray, change: FloatArray) -> FloatArray:
         try:

@@ -74,19 +74,16 @@ class Link(ABC):
         r"""Solve $t = C (y - \mu(\text{margin} + t \beta))$ for every row, shape ``(n,)``."""
 
 
-class Logit(Link):
+class _Logit(Link):
     """The logistic link of two classes, targets 0 or 1."""
 
     def error(self, m: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the probability of class 1 less the target."""
         return sigmoid_error(m, y)
 
     def weight(self, m: FloatArray) -> FloatArray:
-        """Return the derivative of the probability by the margin."""
         return sigmoid(m) * sigmoid(-m)
 
     def response(self, m: FloatArray, C: float) -> Response:
-        """Return the remainder around margins ``m``."""
         return _LogitResponse(m, C)
 
     def proximal(
@@ -163,19 +160,16 @@ class _LogitResponse(Response):
         return r
 
 
-class Log(Link):
+class _Log(Link):
     """The logarithmic link of counts, targets of 0 or more."""
 
     def error(self, m: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the mean less the target."""
         return np.asarray(np.exp(m) - y)
 
     def weight(self, m: FloatArray) -> FloatArray:
-        """Return the derivative of the mean by the margin, which is the mean."""
         return np.asarray(np.exp(m))
 
     def response(self, m: FloatArray, C: float) -> Response:
-        """Return the remainder around margins ``m``."""
         return _LogResponse(m, C)
 
     def proximal(
@@ -221,4 +215,4 @@ class _LogResponse(Response):
         return r
 
 
-LOGIT, LOG = Logit(), Log()
+LOGIT, LOG = _Logit(), _Log()

@@ -19,6 +19,7 @@ from apiece.engines._base import Engine
 from apiece.engines._glm import Fitted, GLMEngine
 from apiece.engines._glm_fit import fit_base
 from apiece.engines._models import Model
+from apiece.engines._refit import RefitEngine
 from apiece.engines._softmax_fit import fit_base as fit_softmax
 from apiece.engines._softmax_joining import Joining as SoftmaxJoining
 from apiece.engines._softmax_score import SoftmaxScore
@@ -153,6 +154,6 @@ class LogisticEngine(GLMEngine):
     def _C(self) -> float:
         return float(self.model.estimator.C)
 
-    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
-        """Leave points to scikit-learn, with a solver that converges."""
-        return Engine.refit(replace(self, model=converged(self.model)), task, points)
+    def refit_engine(self) -> Engine:
+        """Return refits by a solver that converges."""
+        return RefitEngine(self.dataset, converged(self.model), self.metric)

@@ -129,12 +129,8 @@ class MLPEngine(Engine):
         losses = np.full(len(own_X), np.nan)
         with np.errstate(all="ignore"):
             for i, output in enumerate(nets.outputs(data.X_val, recipe.activation)):
-                if not is_finite[i]:
-                    continue
-                try:
-                    losses[i] = self.metric.value(data.y_val, self._prediction(output))
-                except Exception:  # the refit that follows tells what a user's metric raised
-                    continue
+                if is_finite[i]:
+                    losses[i] = self.loss_or_nan(data.y_val, self._prediction(output))
         return losses
 
     def _prediction(self, output: FloatArray) -> AnyArray:

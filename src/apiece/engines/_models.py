@@ -72,18 +72,6 @@ _PAPER_MLP: dict[str, Any] = {
 }
 
 
-def _mlp_classifier(n_features: int, n_classes: int) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier(**_PAPER_MLP)
-
-
-def _mlp_regressor(n_features: int, n_classes: int) -> Any:
-    from sklearn.neural_network import MLPRegressor
-
-    return MLPRegressor(**_PAPER_MLP)
-
-
 def _svm_classifier(n_features: int, n_classes: int) -> Any:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
@@ -109,7 +97,10 @@ _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
             "linear_model", "PoissonRegressor", solver="newton-cholesky", tol=1e-10, max_iter=1_000
         )
     },
-    "mlp": {"classification": _mlp_classifier, "regression": _mlp_regressor},
+    "mlp": {
+        "classification": _from("neural_network", "MLPClassifier", **_PAPER_MLP),
+        "regression": _from("neural_network", "MLPRegressor", **_PAPER_MLP),
+    },
     "svm": {"classification": _svm_classifier, "regression": _from("svm", "SVR")},
     "knn": {
         "classification": _from("neighbors", "KNeighborsClassifier"),
@@ -178,6 +169,12 @@ class Model:
             and not isinstance(value, int | np.integer)
         }
         return copy.set_params(**is_open) if is_open else copy
+
+    def with_settings(self, **settings: Any) -> Model:
+        """Return a copy with some settings of the estimator changed."""
+        from sklearn.base import clone
+
+        return Model(self.name, clone(self.estimator).set_params(**settings))
 
     def describe(self) -> dict[str, Any]:
         """Return the class and its parameters, for a manifest; the same in every process."""

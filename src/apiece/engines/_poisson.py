@@ -15,15 +15,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._glm import Fitted, GLMEngine
 from apiece.engines._glm_fit import BaseFit, fit_base
 from apiece.engines._link import LOG
 from apiece.engines._models import Model
+from apiece.engines._refit import RefitEngine
 from apiece.losses import Loss
-from apiece.records import Outcome, Task
+from apiece.records import Task
 
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 
@@ -78,11 +79,7 @@ class PoissonEngine(GLMEngine):
         penalty = n * self.model.estimator.alpha * self._is_penalised
         return fit_base(X, y, penalty, 1.0, start, link=LOG)
 
-    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
-        """Leave points to scikit-learn, with a solver that converges."""
-        from sklearn.base import clone
-
-        estimator = clone(self.model.estimator)
-        estimator.set_params(solver="newton-cholesky", tol=1e-12, max_iter=1_000)
-        model = replace(self.model, estimator=estimator)
-        return Engine.refit(replace(self, model=model), task, points)
+    def refit_engine(self) -> Engine:
+        """Return refits by a solver that converges."""
+        model = self.model.with_settings(solver="newton-cholesky", tol=1e-12, max_iter=1_000)
+        return RefitEngine(self.dataset, model, self.metric)

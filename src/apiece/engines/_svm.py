@@ -11,15 +11,15 @@ times their weights at any ``tol``; those here are of the optimum itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Final
 
 import numpy as np
 
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._models import CoupledFolds, Model
+from apiece.engines._refit import RefitEngine
 from apiece.engines._svm_model import FittedSVM
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
@@ -123,12 +123,10 @@ class SVMEngine(Engine):
             margins = np.where(margins >= 0, 1.0, -1.0)  # at a tie libsvm predicts class 1
         return self.metric.of_margins(self.dataset.y_val, margins)
 
-    def refit(self, task: Task, points: IntArray | None = None) -> Outcome:
-        """Leave points to scikit-learn, with a tolerance that leaves little error."""
-        from sklearn.base import clone
-
-        estimator = clone(self.model.estimator)
-        svc = getattr(estimator, "estimator", estimator)
-        svc.set_params(tol=min(svc.tol, _TIGHT), max_iter=_MOST_STEPS)
-        model = replace(self.model, estimator=estimator)
-        return Engine.refit(replace(self, model=model), task, points)
+    def refit_engine(self) -> Engine:
+        """Return refits with a tolerance that leaves little error."""
+        svc = getattr(self.model.estimator, "estimator", self.model.estimator)
+        prefix = "" if svc is self.model.estimator else "estimator__"
+        settings = {"tol": min(svc.tol, _TIGHT), "max_iter": _MOST_STEPS}
+        model = self.model.with_settings(**{prefix + key: settings[key] for key in settings})
+        return RefitEngine(self.dataset, model, self.metric)
