@@ -1,4 +1,4 @@
-"""What an engine is: from a dataset and a task to the contribution of every point."""
+"""Base class of engines: from a dataset and a task to the contribution of every point."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ _NOBODY = np.empty(0, dtype=np.int64)
 class Engine(ABC):
     """Computes contributions. The outcome of a task depends on the task alone.
 
-    A subclass states its ``name`` and defines `run`; `collect(engine=...)` takes the class. What an
-    engine derives from its settings it may cache (`functools.cached_property`): a copy that travels
-    to a worker carries the settings alone.
+    A subclass sets ``name`` and defines `run`; `collect(engine=...)` takes the class. Derived
+    values may be cached with `functools.cached_property`: only the fields are sent to workers.
 
     Parameters
     ----------
     dataset
         The points and the validation set.
     model
-        What is trained.
+        The model to train.
     metric
         The loss on the validation set.
 
     Attributes
     ----------
     name
-        The word that chooses the engine, and its name in manifests.
+        The name that chooses the engine, also written to manifests.
     is_exact
         Whether contributions equal those of a converged refit.
     rows_per_shard
         How many contributions make a unit of work of a few seconds.
     made_for
-        Names of the estimators whose users should hear why the engine cannot take their settings.
+        Class names of estimators; if one has unsupported settings, `choose_engine` reports them.
     """
 
     name: ClassVar[str]
@@ -71,7 +70,7 @@ class Engine(ABC):
         """
 
     def scored_by(self, rows: IntArray) -> Self:
-        """Return the same engine with some rows of the pool in place of the validation set."""
+        """Return the same engine with rows of the pool in place of the validation set."""
         return replace(self, dataset=self.dataset.scored_by(rows))
 
     def join_groups(self, task: Task) -> Outcome:
@@ -79,9 +78,9 @@ class Engine(ABC):
 
         $$\Delta(G, D) = L(f_D) - L(f_{D \cup G})$$
 
-        Every engine fits D to convergence, or as a refit would, before it values points; without
-        any points to value that is all it does. So an engine adds a group as exactly as it fits,
-        with the same seed, folds and initial weights. Subclasses may know a shorter way.
+        By default `run` is called without points for D and for each union with a group, so a group
+        is as exact as a fit, with the same seed, folds and initial weights. Subclasses may
+        override this with something faster.
         """
         joining = task.rows or ()
         subsets = [task.subset, *(np.concatenate([task.subset, rows]) for rows in joining)]
@@ -128,7 +127,7 @@ class Engine(ABC):
     def uncertified(self, task: Task) -> Outcome:
         """Return the outcome of a task whose training set cannot be fitted to the stated error.
 
-        No point has a contribution; the loss is that of scikit-learn's fit, wherever it stopped.
+        Contributions are nan. The loss is that of scikit-learn's fit, converged or not.
         """
         loss = self.refit(task, _NOBODY).loss
         return Outcome(loss, np.full(len(task.points), np.nan), float("inf"))

@@ -1,4 +1,4 @@
-"""Which engine computes a run: the one asked for, or the fastest exact one that fits the model."""
+"""Choice of the engine of a run: the requested one, or the fastest exact one for the model."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def choose_engine(
         A name, a callable ``(y_true, prediction) -> loss``, or None for the default.
     engine
         ``auto`` for the fastest exact one, an engine by name, a subclass of `Engine`, or an
-        `Engine` whose further settings are kept.
+        `Engine`, of which further settings are kept.
 
     Raises
     ------
@@ -67,44 +67,44 @@ def choose_engine(
     """
     if isinstance(engine, str):
         one_of("engine", engine, ENGINES)
-    found = resolve_model(
+    chosen = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    loss = resolve_loss(metric, kind=dataset.kind, has_proba=found.has_proba)
-    if loss.needs == "proba" and not found.has_proba:
+    loss = resolve_loss(metric, kind=dataset.kind, has_proba=chosen.has_proba)
+    if loss.needs == "proba" and not chosen.has_proba:
         raise ModelError(
-            f"{found.name} has no predict_proba, which metric {loss.name!r} needs: expected a "
+            f"{chosen.name} has no predict_proba, which metric {loss.name!r} needs: expected a "
             "model that predicts probabilities. Pass another model, wrap it in "
             "CalibratedClassifierCV, or use metric='zero_one' (--metric zero_one)."
         )
     if loss.needs == "decision":
-        found = found.uncalibrated()
-        if not hasattr(found.estimator, "decision_function"):
+        chosen = chosen.uncalibrated()
+        if not hasattr(chosen.estimator, "decision_function"):
             raise ModelError(
-                f"{found.name} has no decision_function, which metric {loss.name!r} needs: "
+                f"{chosen.name} has no decision_function, which metric {loss.name!r} needs: "
                 "expected a model with decision values, such as svm or logistic. Pass another "
                 "model, or use metric='zero_one' (--metric zero_one)."
             )
     if dataset.sample_weight is not None:
-        weight_option(found.estimator)
+        weight_option(chosen.estimator)
     if engine != "auto":
-        return _as_asked(engine, dataset, found, loss), "as asked"
+        return _requested(engine, dataset, chosen, loss), "as requested"
     if dataset.needs_refit is not None:
-        return RefitEngine(dataset, found, loss), f"the others cannot, since {dataset.needs_refit}"
-    why = f"no faster exact engine for {found.name}"
+        return RefitEngine(dataset, chosen, loss), f"the others cannot, since {dataset.needs_refit}"
+    why = f"no faster exact engine for {chosen.name}"
     for kind in _FAST:
         if not kind.is_exact:
             continue
-        obstacle = kind.supports(dataset, found, loss)
+        obstacle = kind.supports(dataset, chosen, loss)
         if obstacle is None:
-            return kind(dataset, found, loss), f"exact and fast for {found.name}"
-        if type(found.estimator).__name__ in kind.made_for:
+            return kind(dataset, chosen, loss), f"exact and fast for {chosen.name}"
+        if type(chosen.estimator).__name__ in kind.made_for:
             why = f"engine {kind.name!r} cannot compute it: {obstacle}"
-    return RefitEngine(dataset, found, loss), why
+    return RefitEngine(dataset, chosen, loss), why
 
 
-def _as_asked(engine: EngineChoice, dataset: Dataset, model: Model, loss: Loss) -> Engine:
-    """Return the engine that a user asked for, if it can compute the run."""
+def _requested(engine: EngineChoice, dataset: Dataset, model: Model, loss: Loss) -> Engine:
+    """Return the engine that the user requested, or raise if it cannot compute the run."""
     kind = _BY_NAME[engine] if isinstance(engine, str) else engine
     if not issubclass(kind if isinstance(kind, type) else type(kind), Engine):
         raise ModelError(

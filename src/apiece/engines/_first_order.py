@@ -1,4 +1,4 @@
-r"""First order: contributions from influence functions. Approximate, and marked so everywhere.
+r"""First order: contributions from influence functions. Approximate, and marked as such.
 
 The convex models minimise $F(\theta) = a \sum_{i \in D} \ell(\eta_i, y_i) + \tfrac12 \theta^\top
 \Lambda \theta$ over linear predictors $\eta = X\theta$, with $m$ columns for $m$ outputs. When $z$
@@ -8,8 +8,9 @@ loss $L$ on the validation set falls by
 $$\Delta(z, D) \approx a \sum_{c=1}^m r_{zc}\, (x_z^\top h_c), \qquad
   h = H^{-1} \nabla_\theta L, \quad r_z = \partial \ell(\eta_z, y_z) / \partial \eta_z .$$
 
-One linear system for each D serves every point. What is neglected is how $z$ changes the curvature
-(its leverage) and the curvature of $L$: most for few points in many dimensions.
+One linear system per D is enough for all points. The approximation neglects how $z$ changes the
+curvature (its leverage) and the curvature of $L$. The error is largest for few points in many
+dimensions.
 """
 
 from __future__ import annotations

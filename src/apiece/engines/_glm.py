@@ -1,8 +1,7 @@
-"""What engines for generalised linear models share: fit D, then solve for every joining point.
+"""Common part of engines for generalised linear models: fit D, then solve for every joining point.
 
-The optimum with point z is the minimiser of scikit-learn's own objective on D and z. It is found
-from that on D in a few products of matrices over all points of a block, instead of a fit from
-scratch for each of them.
+The optimum with point z minimises scikit-learn's objective on D and z. It is computed from the
+optimum on D with a few matrix products for all points of a block, instead of one fit per point.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ENTRIES = 300_000  # of the largest array that a block of points makes: few cal
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The fit on D, and what it makes of a block of joining points.
+    """The fit on D, and a solver for blocks of joining points.
 
     Parameters
     ----------
@@ -37,8 +36,8 @@ class Fitted:
     block
         How many points to solve together.
     solve
-        From their rows of the design and class codes to contributions, the relative error that is
-        left, and which have converged.
+        Takes the points' rows of the design and targets; returns contributions, the remaining
+        relative error, and which points have converged.
     """
 
     loss: float
@@ -54,9 +53,9 @@ class GLMEngine(Engine):
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
 
-        A point whose update does not converge is fitted from scratch, and has nan if that does not
-        converge either; all points do if D itself cannot be fitted. Flags of floating-point numbers
-        are ignored: products of small matrices may raise them for memory that is no part of these.
+        A point whose update does not converge is fitted from scratch; its contribution is nan if
+        that fit does not converge either. If D itself cannot be fitted, all contributions are nan.
+        Floating-point flags are ignored, because BLAS may raise them for padding.
         """
         if self.is_left_to_scikit_learn(task):
             return self.refit(task)
@@ -78,7 +77,7 @@ class GLMEngine(Engine):
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
     def is_left_to_scikit_learn(self, task: Task) -> bool:
-        """Whether scikit-learn fits another model to D, or says why it cannot."""
+        """Whether scikit-learn fits another model to D, or refuses D with an error."""
         return False
 
     @abstractmethod
@@ -134,7 +133,7 @@ class GLMEngine(Engine):
     def _design(self, X: FloatArray) -> FloatArray:
         """Centre the features and append the column of ones, if there is an intercept.
 
-        The intercept is not penalised, so the centre changes nothing but the digits that are left.
+        The intercept is not penalised, so centring changes only the rounding errors.
         """
         if not self.model.estimator.fit_intercept:
             return np.ascontiguousarray(X)

@@ -21,13 +21,13 @@ from apiece._base.typing import FloatArray
 from apiece.engines._link import LOGIT, Link
 
 _NEWTON_STEPS = 80
-_FIRST_STEPS = 20  # with few rows, in coordinates of theirs
-_SETTLED = 1e-6  # change of margins at which these end
+_FIRST_STEPS = 20  # in the dual, for D with fewer rows than columns
+_SETTLED = 1e-6  # change of margins at which the dual steps end
 
 
 @dataclass(frozen=True, eq=False)
 class BaseFit:
-    """The optimum on D, and what the solution for a joining point needs of it.
+    """The optimum on D, with the factors that the solution for a joining point needs.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class BaseFit:
     link
         From margins to means.
     decrement
-        Newton decrement at the last step: the distance that was left, before it was taken.
+        Newton decrement at the last step: the distance to the optimum before that step.
     """
 
     theta: FloatArray
@@ -109,7 +109,7 @@ def fit_base(
             scale = step_scale(error, margins, change, C, (-(decrement**2), inner, square))
         theta = theta + scale * step
         margins = margins + scale * change
-        # the factor was taken before the step, which must not have moved margins any more
+        # the factor belongs to the margins before the step, so the last step must be tiny
         if decrement < 1e-11 or (decrement < 1e-7 and decrement > 0.1 * last):
             rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
             return BaseFit(theta, factor, X @ theta, rows, C, link, decrement**2)
@@ -148,11 +148,11 @@ def step_scale(
 
 
 def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> FloatArray:
-    r"""Return parameters near the optimum, where these are more than the rows of D; else zeros.
+    r"""Return parameters near the optimum if there are more of them than rows of D; else zeros.
 
     With penalised columns $Z$, the optimum has weights $Z^\top\alpha$, where
     $\alpha = C(y - \sigma(m))$ and $m = ZZ^\top\alpha + \text{intercept}$. So Newton's method takes
-    but $k$ equations: at margins $m$ with $w = C\sigma'(m)$, its step goes to the solution of
+    only $k$ equations: at margins $m$ with $w = C\sigma'(m)$, its step goes to the solution of
     $\alpha = C(y - \sigma(m)) - w(ZZ^\top\alpha + \text{intercept} - m)$ that sums to zero.
     """
     (k, n), is_penalised = X.shape, penalty > 0

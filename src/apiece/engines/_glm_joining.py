@@ -47,7 +47,7 @@ class _Point(NamedTuple):
 
 
 class _Iterate(NamedTuple):
-    """Of the fast iteration: changes of margins, ``t``, and the relative length of the step."""
+    """State of the fast iteration: changes of margins, ``t``, relative length of the step."""
 
     eta: AnyArray
     t: FloatArray
@@ -55,7 +55,7 @@ class _Iterate(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """Of Newton's method: ``u = t b + A' a`` with ``tau = b.u`` and ``eta = A u``, and gradients.
+    """State of Newton's method: ``u = t b + A' a``, ``tau = b.u``, ``eta = A u``, and gradients.
 
     ``gt``, ``ga``, ``g_tau`` and ``g_eta`` are the same for the gradient, and ``relative`` is its
     length relative to that of ``u``.
@@ -73,17 +73,17 @@ class _Change(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """How far margins may change in an iteration, its steps, and the last one's relative length."""
+    """Limits of an iteration: largest change of margins, steps, relative length of the last."""
 
     radius: float
     steps: int
     tolerance: float
 
 
-_NEAR = _Range(RADIUS, steps=12, tolerance=1e-6)  # what is left is far less than the last step
-_FAR = _Range(5.0, steps=40, tolerance=2e-7)  # as much is left, e^5 times that at the new optimum
+_NEAR = _Range(RADIUS, steps=12, tolerance=1e-6)  # the error is far smaller than the last step
+_FAR = _Range(5.0, steps=40, tolerance=2e-7)  # the error may be e^5 larger at the new optimum
 _NEWTON_STEPS = 80
-_ROUNDED = 1e-4  # to which a system is solved in single precision, relative
+_ROUNDED = 1e-4  # relative accuracy of a system solved in single precision
 _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in coordinates of H
 _ACCEPTED = 1e-5  # the same at the new optimum, where the Hessian may be flatter
 
@@ -117,7 +117,7 @@ class Joining:
         Returns
         -------
         tuple
-            Changes, shape ``(n, p)``; the relative length of the gradient that is left, shape
+            Changes, shape ``(n, p)``; relative lengths of the remaining gradients, shape
             ``(n,)``; and which rows have converged, shape ``(n,)``.
         """
         base = self.base
@@ -150,7 +150,7 @@ class Joining:
     ) -> tuple[FloatArray, FloatArray]:
         """Iterate the optimality condition in single precision, with a secant step in between.
 
-        It converges where the joining point changes margins by less than the radius; the
+        The iteration converges if the joining point changes margins by less than the radius. The
         first-order part ``t b`` stays in double precision. Rows that fail have ``left`` = inf.
         """
         C, link = self.base.C, self.base.link
@@ -189,18 +189,18 @@ class Joining:
 
         start = _Iterate(eta, t, np.full(len(t), np.inf))
         points = _Point(b, beta, margin, y, q)
-        some = slice(None) if is_near.all() else is_near
+        near_rows = slice(None) if is_near.all() else is_near
         status = np.full(len(t), LOST)
-        found, status[some], _ = solve(
+        end, status[near_rows], _ = solve(
             step,
-            _Iterate(*(part[some] for part in start)),
-            _Point(*(part[some] for part in points)),
+            _Iterate(*(part[near_rows] for part in start)),
+            _Point(*(part[near_rows] for part in points)),
             max_steps=within.steps,
             keep=keep,
         )
         is_good = status == CONVERGED
         eta, t, left = start
-        eta[some], t[some], left[some] = found
+        eta[near_rows], t[near_rows], left[near_rows] = end
         eta[~is_good], left[~is_good] = 0.0, np.inf
         r = remainder(eta)
         t = link.proximal(margin - dot(q, r), beta, y, C, start=t)
@@ -211,10 +211,9 @@ class Joining:
     ) -> tuple[FloatArray, FloatArray]:
         """Newton's method with conjugate gradients, for rows whose margins change by a lot.
 
-        Gradients are in double precision; systems are solved in single precision, since the next
-        step corrects what that leaves. With changes kept as in `_Change`, inner products, the
-        objective along a line and the Hessian need one product with the Gram matrix for each step,
-        and vectors of length k.
+        Gradients are in double precision. Systems are solved in single precision; the next step
+        corrects the rounding. With changes stored as in `_Change`, a step needs one product with
+        the Gram matrix, and vectors of length k.
         """
         z = _Point(b, beta, margin, y, b @ self.base.rows.T)
         t = self.base.link.proximal(margin, beta, y, self.base.C)
@@ -235,8 +234,8 @@ class Joining:
             new = self._gradient(now.t + s * dt, now.a + s[:, None] * da, z)
             return new, np.where(new.relative > _TOLERANCE, RUNNING, CONVERGED)
 
-        found, status, _ = solve(step, start, z, max_steps=_NEWTON_STEPS)
-        u = found.t[:, None] * b + found.a @ self.base.rows
+        end, status, _ = solve(step, start, z, max_steps=_NEWTON_STEPS)
+        u = end.t[:, None] * b + end.a @ self.base.rows
         return u, np.where(status == CONVERGED, self._left(u, b, margin, y), np.inf)
 
     def _gradient(self, t: FloatArray, a: FloatArray, z: _Point) -> _Change:
@@ -272,18 +271,18 @@ class Joining:
         relative = np.maximum(now.relative, 1e-300)
         forcing = np.clip(np.maximum(relative, 0.1 * _TOLERANCE / relative), _ROUNDED, 0.1)
         sides = tuple((-part.T / scale).T.astype(np.float32) for part in (now.gt, now.ga))
-        found = conjugate_gradients(
+        direction = conjugate_gradients(
             product, with_images, inner, sides, forcing=forcing, max_steps=200
         )
-        return tuple((part.T * scale).T for part in found)
+        return tuple((part.T * scale).T for part in direction)
 
     def _left(self, u: FloatArray, b: FloatArray, margin: FloatArray, y: FloatArray) -> FloatArray:
         """Bound the error of a change relative to its length, computed afresh from ``u``.
 
-        Where a point lies almost in the span of D and weighs far more, ``t b`` and ``A' a`` cancel,
-        and lengths that were computed from ``t`` and ``a`` have no digits left. The gradient is
-        measured by the Hessian on D; at the new optimum that may be flatter, by the ratio of the
-        weights of its rows at most, and the error is larger by as much.
+        If a point lies almost in the span of D and has much more weight, ``t b`` and ``A' a``
+        cancel, so lengths computed from ``t`` and ``a`` are inaccurate. The gradient is measured
+        in the norm of the Hessian on D. The Hessian at the new optimum may be flatter, at most by
+        the ratio of the weights of the rows, and the error is larger by that ratio.
         """
         base = self.base
         eta = u @ base.rows.T
@@ -295,7 +294,7 @@ class Joining:
 
 
 def _within(x: AnyArray, radius: float, squares: FloatArray | None = None) -> BoolArray:
-    """Tell for which rows every entry is smaller than ``radius``; nan is not."""
+    """Return for which rows every entry is below ``radius`` in size; False for nan."""
     is_short = (dot(x, x) if squares is None else squares) < radius**2
     long = np.flatnonzero(~is_short)
     if len(long):

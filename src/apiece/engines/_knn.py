@@ -6,14 +6,14 @@ class. A point $z$ nearer than the $K$-th nearest enters, and the $K$-th leaves,
 
 $$\Delta(z, D) = \frac{1}{n} \sum_{v:\, d(v, z) < d_K(v)} \ell_v(D) - \ell_v(D \cup z)$$
 
-is a sum over the few validation rows $v$ that $z$ enters. A metric of the user's own is evaluated
-on the whole prediction, with these rows replaced.
+is a sum over the few validation rows $v$ that $z$ enters. A metric that is not a mean over rows is
+evaluated on the whole prediction, with these rows replaced.
 
-Squared Euclidean distances come from matrix products, with a bound on their rounding. Wherever two
-that are compared lie closer than it, both are computed again from differences, so neighbourhoods
-are those of exact comparisons, and equal rows are at distance zero, which scikit-learn's brute
-force search blurs. Among equal distances the point that is earlier in $D$ is nearer, and $z$ comes
-last; scikit-learn leaves open which it takes.
+Squared Euclidean distances come from matrix products, with a bound on their rounding error. If two
+compared distances are closer than the bound, both are computed again from differences. So
+neighbourhoods are those of exact comparisons, and equal rows are at distance zero, which
+scikit-learn's brute-force search does not guarantee. Among equal distances the point that is
+earlier in $D$ counts as nearer, and $z$ comes last; scikit-learn does not define the order.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class KNNEngine(Engine):
         if is_short or not self._space.is_finite:
             return self.refit(task)
         around = _Around(self._space, task.subset, n_neighbors, is_weighted)
-        every = np.arange(data.n_validation)
-        base = self._finish(around.predict(every, around.target, around.weight))
+        all_rows = np.arange(data.n_validation)
+        base = self._finish(around.predict(all_rows, around.target, around.weight))
         loss = self.loss_or_nan(data.y_val, base)
         if not math.isfinite(loss):
             return self.refit(task)
@@ -135,7 +135,7 @@ class KNNEngine(Engine):
     ) -> FloatArray:
         """Return what each entry of a point, at a row, with a target and weight, contributes.
 
-        A metric that is no mean over rows gives all of it to the point's first entry.
+        If the metric is not a mean over rows, the point's first entry gets the whole contribution.
         """
         z, v, target, weight = entries
         y, rows = self.dataset.y_val, self.metric.rows
@@ -261,21 +261,21 @@ class _Space:
             V = self.data.X_val[rows]
             return cdist(X, V, "sqeuclidean") if self.p == 2 else cdist(X, V, "minkowski", p=self.p)
         X = X - self.centre
-        found: FloatArray = X @ (-2.0 * self.rows[rows].T)
-        found += self.squares[rows]
-        found += dot(X, X)[:, None]
-        return found
+        squared: FloatArray = X @ (-2.0 * self.rows[rows].T)
+        squared += self.squares[rows]
+        squared += dot(X, X)[:, None]
+        return squared
 
     def exactly(self, points: IntArray, rows: IntArray) -> FloatArray:
         """Return the squared distances of pairs of a point and a row, from their differences."""
-        found = np.empty(len(points))
+        squared = np.empty(len(points))
         step = _BLOCK // self.data.n_features + 1
         for start in range(0, len(points), step):
             block = slice(start, start + step)
             difference = self.data.points_X.take(points[block], axis=0)
             difference -= self.data.X_val.take(rows[block], axis=0)
-            found[block] = np.square(difference, out=difference).sum(axis=1)
-        return found
+            squared[block] = np.square(difference, out=difference).sum(axis=1)
+        return squared
 
     def slack(self, rows: slice, reach: FloatArray) -> FloatArray:
         r"""Bound the error of `between` for squared distances up to ``reach`` from each row.
@@ -293,7 +293,7 @@ def _nearest(space: _Space, subset: IntArray, K: int) -> tuple[IntArray, FloatAr
     Both have shape ``(n, K)``. Of equally distant points the earlier in ``subset`` comes first.
     """
     n = space.data.n_validation
-    positions, found = np.empty((n, K), dtype=np.int64), np.empty((n, K))
+    positions, nearest = np.empty((n, K), dtype=np.int64), np.empty((n, K))
     step = min(_BLOCK // len(subset), 1 << 15) + 1
     for start in range(0, n, step):
         block = slice(start, min(start + step, n))
@@ -311,9 +311,9 @@ def _nearest(space: _Space, subset: IntArray, K: int) -> tuple[IntArray, FloatAr
             distance[tied] = space.exactly(subset[member[tied]], row[tied] + start)
             order = _sorted(row, distance)
         first = np.searchsorted(row[order], np.arange(len(bound)))
-        chosen = order[first[:, None] + np.arange(K)]
-        positions[block], found[block] = subset[member[chosen]], distance[chosen]
-    return positions, found
+        first_k = order[first[:, None] + np.arange(K)]
+        positions[block], nearest[block] = subset[member[first_k]], distance[first_k]
+    return positions, nearest
 
 
 def _at_least_kth(distances: FloatArray, K: int) -> FloatArray:

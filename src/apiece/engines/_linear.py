@@ -18,9 +18,9 @@ With few points or collinear features and a small penalty, $H$ is ill-conditione
 the part $u$ of a point outside the row space of $D$ is kept apart, where $H u = \alpha u$. Without
 a penalty it is interpolated, $\theta_z = \theta + u\,(y_z - \tilde x_z^\top \theta) / |u|^2$. This
 is Greville's update of the pseudo-inverse, so the solution is the shortest of all, as
-``LinearRegression`` has it. ``LinearRegression`` also drops directions below a tolerance. Where one
-is neither clearly kept nor clearly dropped, or where rounding would show, the points concerned are
-refitted, and counted.
+``LinearRegression`` has it. ``LinearRegression`` also drops directions below a tolerance. If a
+direction is neither clearly kept nor clearly dropped, or if rounding would matter, the points
+concerned are refitted, and counted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BLOCK: Final = 1 << 17  # numbers in the largest array of a block of points: 1 
 _CONDITION: Final = 1e3  # up to which a Cholesky factor is accurate to 1e-10
 _CUTOFF: Final = 1e-6  # relative singular value up to which LinearRegression may drop a direction
 _TINY: Final = 1e-250  # squares below have lost digits
-_ROUNDING: Final = 64 * _EPS  # part of a point outside the row space that is none
+_ROUNDING: Final = 64 * _EPS  # a part of a point outside the row space below this is rounding
 
 
 class LinearEngine(Engine):
@@ -147,7 +147,7 @@ class LinearEngine(Engine):
 
         $$\theta_G = \theta + T W^\top (I + W W^\top)^{-1} r .$$
 
-        Where a direction of D may be dropped or kept, groups are fitted anew.
+        If a direction of D may be dropped or kept, groups are fitted from scratch.
         """
         data = self.dataset
         fit = _fit(data.X.take(task.subset, axis=0), data.y[task.subset], self.model.estimator)
@@ -158,12 +158,12 @@ class LinearEngine(Engine):
         pair = self._pair(data.y_val - fit.y_centre - rows @ theta)
         loss, delta = self.loss_or_nan(*pair), np.empty(len(task.points))
         for place, group in enumerate(task.rows or ()):
-            own = _augment(data.features(group), fit.centre, len(fit.theta))
-            longest2 = fit.longest**2 + float((own**2).sum())
+            group_rows = _augment(data.features(group), fit.centre, len(fit.theta))
+            longest2 = fit.longest**2 + float((group_rows**2).sum())
             if fit.cutoff**2 * longest2 > fit.shortest**2:
                 return super().join_groups(task)
-            w = own @ fit.basis
-            gap = (data.targets(group) - fit.y_centre) - own @ fit.theta
+            w = group_rows @ fit.basis
+            gap = (data.targets(group) - fit.y_centre) - group_rows @ fit.theta
             step = cho_solve(cho_factor(np.eye(len(w)) + w @ w.T), gap, check_finite=False)
             change = rows @ (basis @ (w.T @ step))
             delta[place] = self._fall(*pair, change[None])[0]
@@ -218,9 +218,9 @@ class _Fit:
     longest, shortest
         Bounds on the singular values of $D$ that are kept, from above and from below.
     cutoff
-        Relative singular value that must be exceeded; 0 if none is in doubt.
+        Relative singular value that must be exceeded; 0 if all are clearly kept.
     noise
-        What sticks out of a $D$ without any spread by less does so by rounding.
+        If $D$ has no spread, a smaller deviation from it is rounding.
     error
         Relative error of the fit, estimated from its last correction or the condition.
     centre, y_centre
@@ -240,10 +240,10 @@ class _Fit:
     y_centre: float = 0.0
 
     def steps(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return where points ``X, y`` move the fit, each to ``theta + basis @ w * s``.
+        """Return where each point of ``X, y`` moves the fit: ``theta + basis @ w * s``.
 
-        These are coordinates ``w``, shape ``(n, q)``, steps ``s``, shape ``(n,)``, and which of
-        them can be trusted, shape ``(n,)``.
+        Returns coordinates ``w``, shape ``(n, q)``; steps ``s``, shape ``(n,)``; and which points
+        are accurate, shape ``(n,)``.
         """
         d, r = X.shape[1], self.n_inside
         rows = _augment(X, self.centre, len(self.theta))
@@ -341,7 +341,7 @@ def _solve_by_factor(
 def _solve_by_singular_values(
     X: FloatArray, y: FloatArray, alpha: float, cutoff: float, noise: float
 ) -> _Fit | None:
-    """Fit with the directions in which $D$ has no spread kept apart, as the outside."""
+    """Fit by a singular value decomposition; directions without spread in $D$ are the outside."""
     k, d = X.shape
     try:
         left, spread, right = np.linalg.svd(X, full_matrices=k < d)

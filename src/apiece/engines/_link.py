@@ -1,4 +1,4 @@
-r"""Links of generalised linear models: from margins to means, and what changes of them do.
+r"""Links of generalised linear models: means as functions of margins, and their remainders.
 
 A model with canonical link minimises $C \sum_i \ell(m_i, y_i)$ plus a penalty, where the
 derivative of $\ell$ by the margin is $\mu(m) - y$. When margins change by $\eta$, the gradient
@@ -52,7 +52,7 @@ class Link(ABC):
 
     @abstractmethod
     def error(self, m: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the mean less the target, to relative precision where that can be had."""
+        """Return the mean less the target, to relative precision if possible."""
 
     @abstractmethod
     def weight(self, m: FloatArray) -> FloatArray:
@@ -96,10 +96,10 @@ class _Logit(Link):
     ) -> FloatArray:
         r"""Solve $t = C (y - \sigma(\text{margin} + t \beta))$ for every row.
 
-        With margins $w$ towards the point's own class, before it joins $w_0$, this is
-        $f(w) = w - w_0 - C\beta\,\sigma(-w) = 0$. Here $f$ rises, is convex below 0 and concave
-        above, and the sign of $f(0)$ says on which side the root is: kept to that side, Newton's
-        steps overshoot at most once. A step $h$ leaves a relative error of $t$ below $h^2$.
+        With the margin $w$ towards the class of the point, and $w_0$ before it joins, this is
+        $f(w) = w - w_0 - C\beta\,\sigma(-w) = 0$. Here $f$ increases, is convex below 0 and concave
+        above, and the sign of $f(0)$ gives the side of the root. Restricted to that side, Newton
+        steps overshoot at most once. After a step $h$ the relative error of $t$ is below $h^2$.
         """
         sign = np.where(y > 0, 1.0, -1.0)
         before, pull = sign * margin, C * beta
@@ -182,8 +182,8 @@ class _Log(Link):
     ) -> FloatArray:
         r"""Solve $t = C (y - e^{\text{margin} + t \beta})$ for every row.
 
-        $f(w) = w - \text{margin} - C\beta(y - e^w)$ rises and is convex, so that Newton's steps
-        from a bound above the root fall to it.
+        $f(w) = w - \text{margin} - C\beta(y - e^w)$ increases and is convex, so Newton's method
+        converges monotonically from a bound above the root.
         """
         pull = C * beta
         high = np.maximum(margin, np.log(np.maximum(y, 1e-300)))

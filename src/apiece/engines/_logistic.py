@@ -1,9 +1,7 @@
 r"""Logistic regression, exactly: every joining point solved from the fit on D.
 
-The optimum with point $z$ is the minimiser of scikit-learn's own objective on $D \cup z$. It is
-found from that on $D$ (`_glm_joining.py` for two classes, `_softmax_joining.py` for more) in a
-few products of matrices over all points of a block, instead of a fit from scratch for each of them.
-A point that does not converge is refitted.
+The engine is a `GLMEngine`. It uses `_glm_joining.py` for two classes and `_softmax_joining.py`
+for more. A point that does not converge is refitted.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a 
 
 
 def unsupported_setting(model: Model) -> str | None:
-    """Return what keeps a model from being L2-penalised logistic regression, or None."""
+    """Return why a model is not L2-penalised logistic regression, or None if it is."""
     from sklearn.linear_model import LogisticRegression
 
     estimator = model.estimator
@@ -57,10 +55,10 @@ def unsupported_setting(model: Model) -> str | None:
 
 
 def converged(model: Model) -> Model:
-    """Return the same model with a solver that goes all the way, for points to be refitted.
+    """Return the same model with a solver that converges, for points to be refitted.
 
-    Its probabilities of two classes both come from the margin, where scikit-learn takes one as the
-    rest to 1 and loses its digits.
+    For two classes both probabilities are computed from the margin. scikit-learn computes one as
+    1 minus the other, which loses digits.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -95,7 +93,7 @@ class LogisticEngine(GLMEngine):
         return unsupported_setting(model)
 
     def is_left_to_scikit_learn(self, task: Task) -> bool:
-        """Whether D lacks a class: scikit-learn then fits fewer classes, or says why it cannot."""
+        """Whether D lacks a class: scikit-learn then fits fewer classes, or raises an error."""
         return len(np.unique(self.dataset.y[task.subset])) < self.dataset.n_classes
 
     def _fit(self, task: Task, *more: int) -> Fitted | None:
@@ -121,9 +119,9 @@ class LogisticEngine(GLMEngine):
 
         def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
             delta, left, is_good = np.empty(len(y)), np.empty(len(y)), np.empty(len(y), dtype=bool)
-            for some in np.array_split(joining.by_ease(x, y), -(-len(y) // _TOGETHER)):
-                change, left[some], is_good[some] = joining.solve(x[some], y[some])
-                delta[some] = score.delta(change)
+            for batch in np.array_split(joining.by_ease(x, y), -(-len(y) // _TOGETHER)):
+                change, left[batch], is_good[batch] = joining.solve(x[batch], y[batch])
+                delta[batch] = score.delta(change)
             return delta, left, is_good
 
         return Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)

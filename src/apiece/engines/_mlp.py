@@ -3,13 +3,13 @@ r"""The MLP engine: networks that differ by one training point, trained side by 
 $f_D$ and every $f_{D \cup z}$ start from the same weights, take the same number of full-batch Adam
 steps and share the features of $D$; `apiece.engines._mlp_training` says how that saves time.
 
-There is no optimum to converge to: training has a fixed length, and contributions equal those of a
-refit because every step does. So the certificate is nan.
+Training runs for a fixed number of steps, each identical to scikit-learn's, so there is no
+convergence certificate (nan).
 
-ReLUs have kinks, and where a point lies on one, rounding decides which way a training goes. Among
-the millions of such decisions of a training hardly one is that close in double precision:
-contributions match a refit to ten digits. In single precision a few are, in almost every network,
-and single contributions then stray by up to their mean size; so all is in double precision.
+At the kink of a ReLU, rounding decides on which side a point lies. In double precision that hardly
+ever happens among the millions of activations of a training, and contributions match a refit to ten
+digits. In single precision it happens in almost every network, and single contributions then differ
+by up to their mean size. So all computations are in double precision.
 """
 
 from __future__ import annotations
@@ -40,19 +40,10 @@ class MLPEngine(Engine):
 
     @classmethod
     def supports(cls, dataset: Dataset, model: Model, metric: Loss) -> str | None:
-        """Return None if the engine trains this model, else what stands against it.
+        """Return None if the engine trains this model, or the reason why not.
 
         It trains ``MLPClassifier`` and ``MLPRegressor`` with one hidden layer, by Adam, on full
-        batches, for a number of steps that is known beforehand.
-
-        Parameters
-        ----------
-        dataset
-            The points; a batch must hold any training set drawn from them.
-        model
-            What is trained.
-        metric
-            The loss; any will do.
+        batches, for a fixed number of steps. A batch must hold any training set; any loss works.
         """
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
@@ -82,7 +73,7 @@ class MLPEngine(Engine):
     def run(self, task: Task) -> Outcome:
         """Compute the contribution of every point of the task.
 
-        A training that diverges is left to `RefitEngine`, as is a ``D`` without some class, since
+        `RefitEngine` computes trainings that diverge, and tasks whose ``D`` lacks a class, because
         scikit-learn's network then has other outputs; ``notes["refits"]`` counts the points.
 
         Raises
@@ -117,16 +108,16 @@ class MLPEngine(Engine):
         recipe: Recipe,
         X: FloatArray,
         y: AnyArray,
-        own_X: FloatArray,
-        own_y: AnyArray,
+        added_X: FloatArray,
+        added_y: AnyArray,
     ) -> FloatArray:
-        """Train a network for each own point and return their losses; nan where that failed."""
+        """Train a network for each added point and return the losses; nan where that failed."""
         data = self.dataset
         n_outputs = data.n_classes if data.n_classes > 2 else 1
         start = initial_network(recipe, data.n_features, n_outputs)
-        nets = train(start, X, y, own_X, own_y, n_classes=data.n_classes, recipe=recipe)
+        nets = train(start, X, y, added_X, added_y, n_classes=data.n_classes, recipe=recipe)
         is_finite = nets.are_finite()
-        losses = np.full(len(own_X), np.nan)
+        losses = np.full(len(added_X), np.nan)
         with np.errstate(all="ignore"):
             for i, output in enumerate(nets.outputs(data.X_val, recipe.activation)):
                 if is_finite[i]:

@@ -7,7 +7,7 @@ $$J = \frac1n \sum_i \ell(o(x_i), y_i) + \frac{\alpha}{2n}\left(\|W\|^2 + \|V\|^
 
 Networks whose training sets share all points but one share the features $X$ of these points. So
 the two large products of a step, $W X^\top$ and $G X$ with $G = \partial \ell / \partial (W x)$,
-are one matrix product each for all of them, stacked; the own point of each network is one more
+are one matrix product each for all of them, stacked; the added point of each network is one more
 column. Shapes below: ``c`` networks, ``h`` hidden units, ``d`` features, ``q`` outputs, ``k``
 shared points.
 """
@@ -110,14 +110,14 @@ def train(
     start: Networks,
     X: AnyArray,
     y: AnyArray,
-    own_X: AnyArray,
-    own_y: AnyArray,
+    added_X: AnyArray,
+    added_y: AnyArray,
     *,
     n_classes: int,
     recipe: Recipe,
     dtype: Any = np.float64,
 ) -> Networks:
-    r"""Train one network for each own point, on that point and the shared ones.
+    r"""Train one network for each added point, on that point and the shared ones.
 
     With $g$ the gradient of $n J$, which is $n$ times that of $J$, Adam's step $t$ is
 
@@ -134,7 +134,7 @@ def train(
     X, y
         The shared points, shapes ``(k, d)`` and ``(k,)``: class codes or quantities.
     own_X, own_y
-        The point that each network has to itself, shapes ``(c, d)`` and ``(c,)``.
+        One added point per network, shapes ``(c, d)`` and ``(c,)``.
     n_classes
         How many classes there are; 0 for regression.
     recipe
@@ -147,11 +147,11 @@ def train(
     Networks
         The ``c`` trained networks; their weights are not finite where training diverged.
     """
-    nets = start.copies(len(own_X), dtype)
-    gradient = _Gradient(X.astype(dtype), own_X.astype(dtype), nets, recipe)
+    nets = start.copies(len(added_X), dtype)
+    gradient = _Gradient(X.astype(dtype), added_X.astype(dtype), nets, recipe)
     targets = np.empty_like(gradient.out)
     targets[:, :, :-1] = _encode(y, n_classes)
-    targets[:, :, -1] = _encode(own_y, n_classes).T
+    targets[:, :, -1] = _encode(added_y, n_classes).T
     residual = _RESIDUALS.get(n_classes, _of_many)
     adam = _Adam(nets, recipe, len(X) + 1)
     with np.errstate(all="ignore"):
@@ -163,15 +163,15 @@ def train(
 
 
 class _Gradient:
-    """The gradient of $n J$ for all networks, in buffers that every step uses again.
+    """The gradient of $n J$ for all networks, in buffers that every step reuses.
 
-    The last column of ``hidden``, ``back`` and ``out`` belongs to the own points.
+    The last column of ``hidden``, ``back`` and ``out`` belongs to the added points.
     """
 
-    def __init__(self, X: AnyArray, own_X: AnyArray, nets: Networks, recipe: Recipe) -> None:
+    def __init__(self, X: AnyArray, added_X: AnyArray, nets: Networks, recipe: Recipe) -> None:
         self._activate, self._apply = _ACTIVATIONS[recipe.activation]
         self._alpha = X.dtype.type(recipe.alpha)
-        self._rows, self._columns, self._own = _with_ones(X), _columns(X), _with_ones(own_X)
+        self._rows, self._columns, self._added = _with_ones(X), _columns(X), _with_ones(added_X)
         c, q, h = nets.second.shape
         self._hidden = np.empty((c, h, len(X) + 1), X.dtype)
         self._slope, self._back = np.empty_like(self._hidden), np.empty_like(self._hidden)
@@ -182,8 +182,8 @@ class _Gradient:
     def forward(self, nets: Networks) -> AnyArray:
         """Return the outputs, shape ``(c, q, k + 1)``; `backward` expects residuals instead."""
         np.matmul(_stack(nets.first), self._columns, out=_stack(self._hidden)[:, :-1])
-        own = np.matmul(nets.first, self._own[:, :, None])
-        np.negative(own[:, :, 0], out=self._hidden[:, :, -1])
+        added = np.matmul(nets.first, self._added[:, :, None])
+        np.negative(added[:, :, 0], out=self._hidden[:, :, -1])
         self._activate(self._hidden, self._slope)
         np.matmul(nets.second, self._hidden, out=self.out)
         return np.subtract(nets.offset, self.out, out=self.out)
@@ -196,11 +196,11 @@ class _Gradient:
         np.sum(self.out, axis=2, keepdims=True, out=offset)
 
         V = nets.second.transpose(0, 2, 1)
-        is_single = V.shape[2] == 1  # then V can wait until after the product, which is smaller
+        is_single = V.shape[2] == 1  # then multiplying by V after the product is cheaper
         inflow = self.out if is_single else np.matmul(V, self.out, out=self._back)
         self._apply(self._slope, inflow, self._back)
         np.matmul(_stack(self._back)[:, :-1], self._rows, out=_stack(first))
-        np.multiply(self._back[:, :, -1:], self._own[:, None], out=self._scratch)
+        np.multiply(self._back[:, :, -1:], self._added[:, None], out=self._scratch)
         np.add(first, self._scratch, out=first)
         if is_single:
             np.multiply(first, V, out=first)
@@ -221,7 +221,7 @@ class _Adam:
         self._scratch = [np.empty_like(part) for part in nets]
 
     def step(self, nets: Networks, gradient: Networks) -> None:
-        """Move the weights; the gradient's arrays are used up."""
+        """Update the weights; the gradient's arrays are overwritten."""
         self._t += 1
         beta_1, beta_2 = self._recipe.beta_1, self._recipe.beta_2
         debias = (1 - beta_1) / (1 - beta_1**self._t)
@@ -240,7 +240,7 @@ class _Adam:
             w -= s
 
     def mark_overflow(self, nets: Networks) -> None:
-        """Set weights to nan whose squared gradients overflowed, which stops Adam silently."""
+        """Set weights to nan if their squared gradients overflowed, which stops Adam silently."""
         for w, (_, v) in zip(nets, self._moments, strict=True):
             w[np.isinf(v)] = np.nan
 
@@ -260,7 +260,7 @@ def _columns(X: AnyArray) -> AnyArray:
 
 
 def _encode(y: AnyArray, n_classes: int) -> AnyArray:
-    """Targets as the residuals want them, shape ``(q, n)``: values, signs or one-hot columns."""
+    """Encode targets for the residuals, shape ``(q, n)``: values, signs or one-hot columns."""
     if n_classes == 0:
         return y[None]
     return 2 * y[None] - 1 if n_classes == 2 else np.arange(n_classes)[:, None] == y

@@ -260,9 +260,9 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
             "object with scikit-learn's fit, predict and get_params. Pass for example "
             "model='logistic' or model=LogisticRegression()."
         )
-    found = Model(type(model).__name__, model)
-    _check_kind(found, kind)
-    return found
+    resolved = Model(type(model).__name__, model)
+    _check_kind(resolved, kind)
+    return resolved
 
 
 def _check_kind(model: Model, kind: str) -> None:

@@ -4,8 +4,8 @@ $$p(y = 1 \mid f) = \sigma(a f + b)$$
 
 minimises the cross-entropy to the targets $(n_+ + 1) / (n_+ + 2)$ for the $n_+$ positive and
 $1 / (n_- + 2)$ for the $n_-$ negative points, as scikit-learn's ``CalibratedClassifierCV`` does
-with ``method="sigmoid"``; where that stops at a small gradient, this goes on to the optimum, by
-Newton's method in the two parameters.
+with ``method="sigmoid"``. scikit-learn stops at a small gradient; this module continues to the
+optimum, by Newton's method in the two parameters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOLERANCE = 1e-12  # of the change of a log odds
 
 
 class _Scores(NamedTuple):
-    """Decision values, what they should say, and their largest size."""
+    """Decision values, their target probabilities, and the largest absolute decision value."""
 
     decision: FloatArray
     target: FloatArray
@@ -31,7 +31,7 @@ class _Scores(NamedTuple):
 
 
 class _Sigmoid(NamedTuple):
-    """``a, b``; the last step, the fall of the slope that it promised, and its length."""
+    """``a, b``; the last step, the decrease that it predicted, and its length."""
 
     ab: FloatArray
     step: FloatArray
@@ -51,13 +51,13 @@ def fit_sigmoids(
     is_positive
         Whether each belongs to the positive class, of the same shape.
     start
-        ``a`` and ``b`` to start from, shape ``(2,)``; None for those that tell nothing.
+        ``a`` and ``b`` to start from, shape ``(2,)``; None for the best constant.
 
     Returns
     -------
     tuple of FloatArray
-        ``a, b`` as an array of shape ``(n_fits, 2)``, and the largest change of a log odds that the
-        last Newton step made, shape ``(n_fits,)``: large where the fit did not settle.
+        ``a, b`` as an array of shape ``(n_fits, 2)``, and the largest change of a log odds in the
+        last Newton step, shape ``(n_fits,)``: large if the fit did not converge.
     """
     n_positive = is_positive.sum(axis=1)
     n_negative = is_positive.shape[1] - n_positive
@@ -70,12 +70,12 @@ def fit_sigmoids(
 
     start_at = _Sigmoid(ab, np.zeros_like(ab), np.zeros(len(ab)), np.full(len(ab), np.inf))
     data = _Scores(decision, target, np.abs(decision).max(axis=1))
-    found, _, _ = solve(_step, start_at, data, max_steps=_MOST_STEPS)
-    return found.ab, found.error
+    fitted, _, _ = solve(_step, start_at, data, max_steps=_MOST_STEPS)
+    return fitted.ab, fitted.error
 
 
 def _step(now: _Sigmoid, data: _Scores) -> tuple[_Sigmoid, IntArray]:
-    """Take Newton's step, or go back half of the last one if the slope has turned along it."""
+    """Take Newton's step, or go back half of the last step if it went too far."""
     gradient, newton = _newton(now.ab, data.decision, data.target)
     is_long = dot(gradient, now.step) > 0.5 * now.promise
     back = -0.5 * now.step

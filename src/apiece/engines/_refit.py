@@ -1,4 +1,4 @@
-r"""The refit engine: train twice, compare. Slow, general, and the oracle for every other engine.
+r"""The refit engine: train with and without each point. Slow, and the reference for all engines.
 
 For a task with training set $D$ it trains $f_D$ once, then $f_{D \cup z}$ for every valued point
 $z$, with the same seed, and returns $\Delta(z, D) = L(f_D) - L(f_{D \cup z})$.
@@ -31,9 +31,9 @@ class RefitEngine(Engine):
     dataset, model, metric
         As for every engine.
     missing
-        From a fitted model and the positions it was trained on, by how much predictions for the
-        validation set miss those of the optimum, shape ``(n,)``. Contributions that this would
-        change are nan. None takes fits as they are.
+        Takes a fitted model and the positions it was trained on; returns the difference between
+        the optimum's predictions for the validation set and the model's, shape ``(n,)``.
+        Contributions that this difference would change are nan. None accepts all fits.
     """
 
     name: ClassVar[str] = "refit"
@@ -85,7 +85,7 @@ class RefitEngine(Engine):
                 if self.missing is not None:
                     better = prediction + self.missing(fitted, positions)
                     missed = abs(float(self.metric.value(data.y_val, better)) - loss)
-        except Exception as error:  # whatever a user's model raises is reported with its task
+        except Exception as error:  # a user's model may raise anything; report it with the task
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
                 f"{error}. Every other task is kept; fix the model or the sizes and collect again."
@@ -96,7 +96,7 @@ class RefitEngine(Engine):
                 "Every other task is kept; scale the features, or pass another model or metric."
             )
         is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        return loss, missed, int(is_short and self.model.name != "mlp")  # whose length is fixed
+        return loss, missed, int(is_short and self.model.name != "mlp")  # mlp: fixed length
 
     def _predict(self, model: Any) -> AnyArray:
         rows = self.dataset.rows_val
@@ -107,10 +107,10 @@ class RefitEngine(Engine):
         is_proba = self.metric.needs == "proba"
         method = "predict_proba" if is_proba else "decision_function"
         expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
-        found = np.asarray(getattr(model, method)(rows), dtype=np.float64)
-        if found.shape != expected:
-            raise ValueError(f"{method} returned shape {found.shape}, expected {expected}")
-        return found
+        prediction = np.asarray(getattr(model, method)(rows), dtype=np.float64)
+        if prediction.shape != expected:
+            raise ValueError(f"{method} returned shape {prediction.shape}, expected {expected}")
+        return prediction
 
 
 def _where(task: Task, point: object) -> str:

@@ -6,9 +6,10 @@ falls by
 $$\Delta = -\frac{1}{n}\sum_j \left(c_{1j}\,\eta_j + c_{2j}\,\eta_j^2 + \cdots\right),
   \qquad \eta = V\delta,$$
 
-with each row's own series. The first term is a product with one vector, in double precision; the
-others are small, so single precision suffices for them and for the large product $V\delta$. Where
-$\eta$ leaves the series' radius, and for other metrics, losses are compared in double precision.
+with one series per row. The first term is a product with one vector, in double precision; the
+others are small, so single precision suffices for them and for the large product $V\delta$. If
+$\eta$ leaves the radius of the series, and for other metrics, losses are compared in double
+precision.
 """
 
 from __future__ import annotations

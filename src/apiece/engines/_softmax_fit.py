@@ -10,10 +10,10 @@ $$H = I \otimes \Lambda + C \sum_{i \in D} B S_i B \otimes x_i x_i^\top, \qquad
   S = \mathrm{diag}(\pi) - \pi\pi^\top .$$
 
 Features enter in coordinates in which $M = \Lambda + C \sum_i w_i x_i x_i^\top$ is the identity,
-$w$ the mean eigenvalue of $S$: there the condition of $H$ is a matter of the classes and no longer
-of scales, and the inverse, rounded to single precision, is good to six digits or so. With fewer
-points than features only the span of $D$ is parametrised, with one coordinate more for what a
-joining point adds to it.
+$w$ the mean eigenvalue of $S$. There the condition of $H$ depends on the classes and not on the
+scales of features, and the inverse, rounded to single precision, is accurate to about six digits.
+With fewer points than features only the span of $D$ is parametrised, with one more coordinate for
+the part of a joining point outside the span.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class BaseFit:
         Weight of the data against the penalty.
     factor, basis
         ``L`` with ``M = LL'``, and an orthonormal basis of the span of D, shape ``(d, k)``, or None
-        if all features are parametrised: features x stand at ``L^-1 (x basis, 1)``.
+        if all features are parametrised: features x have coordinates ``L^-1 (x basis, 1)``.
     decrement
         Newton decrement at the last step.
     """
@@ -107,7 +107,7 @@ class BaseFit:
     decrement: float
 
     def place(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return features in these coordinates, shape ``(n, p)``, and what lies outside the span.
+        """Return features in these coordinates, shape ``(n, p)``, and their part outside the span.
 
         Parameters
         ----------
@@ -184,10 +184,10 @@ def fit_base(
         penalty = np.append(np.ones(len(X)), penalty[d:])
     truth = (y == np.arange(n_classes - 1)[:, None]).astype(np.float64)
     try:
-        found = _newton(X, truth, penalty, C, _NEAR[np.dtype(dtype)])
-        if found is None:
+        optimum = _newton(X, truth, penalty, C, _NEAR[np.dtype(dtype)])
+        if optimum is None:
             return None
-        theta, factor = found
+        theta, factor = optimum
         rows = _solve(factor, X)
         matrix = _solve(factor, _solve(factor, np.diag(penalty)).T)
         theta = spread(theta @ factor, inverse=True)
@@ -218,7 +218,8 @@ def _newton(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return parameters close to the optimum, and the factor of ``M`` there.
 
-    A relative Newton decrement below ``near`` is close; rounding may not let it fall so far.
+    A relative Newton decrement below ``near`` counts as close. If rounding keeps the decrement
+    above it, the iteration stops once the decrement no longer decreases.
     """
     n_classes = len(truth) + 1
     theta, margins = np.zeros((len(truth), X.shape[1])), np.zeros_like(truth)
@@ -274,7 +275,7 @@ def _inverse(rows: FloatArray, pi: FloatArray, penalty: FloatArray, C: float) ->
         for b in range(a + 1):
             block = (rows * weights[b][:, None]).T @ rows
             hessian[a, :, b] = block + penalty if a == b else block
-    # the transpose is a view in Fortran's order, in which the lower half is the upper one
+    # the transpose is a view in Fortran order, whose lower half is the upper one
     upper = cholesky(hessian.reshape(n * p, -1).T, overwrite_a=True, check_finite=False)
     upper, code = lapack.dpotri(upper, lower=0, overwrite_c=1)
     if code != 0:
@@ -296,7 +297,7 @@ def _error(base: BaseFit) -> float:
 
 
 def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
-    """Take the last of Newton's steps, with the inverse at hand."""
+    """Take the last Newton steps, preconditioned by the inverse."""
     theta, margins, pi = base.theta, base.margins, base.pi
     for _ in range(_POLISH_STEPS):
         gradient = theta @ base.penalty + base.C * (spread(errors(margins, truth)) @ base.rows)

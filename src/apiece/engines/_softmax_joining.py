@@ -8,9 +8,9 @@ $$\delta = G_z\,t - c, \qquad c = C\,H^{-1} X^\top r(X\delta), \qquad
 
 where $r$, the remainder of the softmax on $D$, is of second order. $G_z$ costs no more than one
 product with $H^{-1}$, since $B \otimes x_z$ has rank $K - 1$. The small equation for $t$ is solved
-as it stands; the large one is iterated with Anderson's mixing, in single precision: $r$ is small,
-so that rounding it loses nothing. Points that move margins too far for that take Newton's method
-with conjugate gradients, preconditioned by the same inverse, in double precision.
+by Newton's method. The large one is iterated with Anderson mixing, in single precision, which
+suffices because $r$ is small. Points that move margins too far for this iteration are solved by
+Newton's method with conjugate gradients, preconditioned by the same inverse, in double precision.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _FAST_STEPS = 40
 _DEPTH = 3  # of Anderson's mixing
 _NEWTON_STEPS = 60
 _NEAR = 1e-3  # relative length of a step of Newton's method that needs no line search
-# Length of the last step relative to that of the change, in the norm of H, by precision; what is
-# left is less, and losses that have a series feel its product with another small number.
+# Length of the last step relative to that of the change, in the norm of H, by precision. The error
+# is smaller, and in losses with a series it is multiplied by another small number.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 _REACH = 5.0  # change of a margin up to which the last step's length is a certificate
 _ACCEPTED = 1e-5  # error of Newton's method, relative, at the new optimum
-_BENT = 0.03  # a first step of this length or more, relative, asks for a smaller tolerance
+_BENT = 0.03  # after a first step of this relative length or more, the tolerance is smaller
 
 
 class _Point(NamedTuple):
@@ -59,27 +59,27 @@ class _Descent(NamedTuple):
     eta: FloatArray
     tau: FloatArray
     pi: FloatArray
-    own: FloatArray
+    point_pi: FloatArray
     gradient: FloatArray
     relative: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What joining points do to a model, one row for each point.
+    """Change of a model by joining points, one row for each point.
 
     Parameters
     ----------
     parameters
         Change of the parameters, shape ``(n, K - 1, p)``.
     pull
-        ``t``, with which a point pulls at its margins, shape ``(n, K - 1)``.
+        ``t``, the pull of a point at its margins, shape ``(n, K - 1)``.
     x
         The points, shape ``(n, p)``.
     outside
-        Unit vectors of what they add to the span of D, shape ``(n, d)`` or ``(n, 0)``.
+        Unit vectors of their parts outside the span of D, shape ``(n, d)`` or ``(n, 0)``.
     response
-        ``C r``, what the points of D answer beyond first order, shape ``(n, K - 1, k)``.
+        ``C r``, the response of the points of D beyond first order, shape ``(n, K - 1, k)``.
     """
 
     parameters: AnyArray
@@ -110,7 +110,7 @@ class Joining:
         self._tolerance = _TOLERANCE[dtype]
 
     def solve(self, X: FloatArray, y: IntArray) -> tuple[Change, FloatArray, BoolArray]:
-        """Return what points do that join D one at a time.
+        """Return the changes by points that join D one at a time.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class Joining:
         Returns
         -------
         tuple
-            The change; the relative length of the step that is left, shape ``(n,)``; and which
-            rows have converged, shape ``(n,)``.
+            The change; the relative length of the last step, shape ``(n,)``; and which rows have
+            converged, shape ``(n,)``.
         """
         x, outside = self.base.place(X)
         margin = spread(x @ self.base.theta.T, axis=1)
@@ -130,13 +130,13 @@ class Joining:
         hard = np.flatnonzero(~(left <= self._tolerance))
         if len(hard):
             start = parameters[hard].astype(np.float64)
-            found, left[hard] = self._newton(start, x[hard], margin[hard], truth[hard])
-            tau = spread(np.einsum("ncp,np->nc", found, x[hard]), axis=1)
+            change, left[hard] = self._newton(start, x[hard], margin[hard], truth[hard])
+            tau = spread(np.einsum("ncp,np->nc", change, x[hard]), axis=1)
             pull[hard] = self.base.C * (truth[hard] - _softmax(margin[hard] + tau))
-            eta = spread(times(found, self.base.rows.T))
+            eta = spread(times(change, self.base.rows.T))
             moved = probabilities(self.base.margins + eta) - self.base.pi
             response[hard] = self.base.C * (moved - bend(self.base.pi, eta))
-            parameters[hard] = found
+            parameters[hard] = change
             # the Hessian at the new optimum may be flatter by this ratio, and the error larger
             new, old = (
                 all_probabilities(self.base.margins + eta),
@@ -149,10 +149,10 @@ class Joining:
         return Change(parameters, pull, x, outside, response), left, is_good
 
     def by_ease(self, X: FloatArray, y: IntArray) -> IntArray:
-        """Order points by the probability of their class: those that move the model little first.
+        """Order points by the probability of their class, highest first: they move the model least.
 
-        Points solved together should take as many steps: each step reads the whole inverse, be it
-        for one of them.
+        Points solved together should need the same number of steps, because each step reads the
+        whole inverse even for a single point.
         """
         x, _ = self.base.place(X)
         pi = all_probabilities(spread(self.base.theta @ x.T))
@@ -198,7 +198,7 @@ class Joining:
             done = active[is_done]
             t_all[done], r_all[done], left[done] = t[is_done], r[is_done], relative[is_done]
             close = relative < 0.1
-            d_all[active[close]] = new[close]  # where to go on from, should it not converge
+            d_all[active[close]] = new[close]  # start of Newton's method if this fails
             stay, now = ~is_done & (relative < 3.0), [d, t, bent, M, short, margin, truth]
             if not stay.any():
                 break
@@ -218,19 +218,19 @@ class Joining:
             new = self._gradient(d, z)
             return new, np.where(new.relative > 0.1 * self._tolerance, RUNNING, CONVERGED)
 
-        found, _, _ = solve(step, self._gradient(d, z), z, max_steps=_NEWTON_STEPS)
-        return found.d, np.where(np.isfinite(found.relative), found.relative, np.inf)
+        end, _, _ = solve(step, self._gradient(d, z), z, max_steps=_NEWTON_STEPS)
+        return end.d, np.where(np.isfinite(end.relative), end.relative, np.inf)
 
     def _gradient(self, d: FloatArray, z: _Point) -> _Descent:
         base, C = self.base, self.base.C
         eta = spread(times(d, base.rows.T))
         tau = spread(np.einsum("ncp,np->nc", d, z.x), axis=1)
-        pi, own = probabilities(base.margins + eta), _softmax(z.margin + tau)
+        pi, point_pi = probabilities(base.margins + eta), _softmax(z.margin + tau)
         gradient = times(d, base.penalty) + C * times(spread(pi - base.pi), base.rows)
-        gradient += _outer(C * (own - z.truth), z.x)
+        gradient += _outer(C * (point_pi - z.truth), z.x)
         size = np.maximum(dot(d, base.product(d, base.pi)), 1e-300)
         left = np.maximum(dot(gradient, base.precondition(gradient)), 0.0)
-        return _Descent(d, eta, tau, pi, own, gradient, np.sqrt(left / size))
+        return _Descent(d, eta, tau, pi, point_pi, gradient, np.sqrt(left / size))
 
     def _newton_step(self, now: _Descent, z: _Point) -> FloatArray:
         base, C = self.base, self.base.C
@@ -238,7 +238,7 @@ class Joining:
         def product(v: FloatArray) -> FloatArray:
             image = base.product(v, now.pi)
             moved = spread(np.einsum("ncp,np->nc", v, z.x)[:, :, None])
-            image += _outer(C * bend(now.own[:, :, None], moved)[:, :, 0], z.x)
+            image += _outer(C * bend(now.point_pi[:, :, None], moved)[:, :, 0], z.x)
             return image
 
         relative = np.maximum(now.relative, 1e-300)
@@ -259,9 +259,9 @@ class Joining:
 
 
 class _Mixing:
-    """Anderson's mixing of the last iterates, for every row by itself, in the norm of the Hessian.
+    """Anderson mixing of the last iterates, separately for each row, in the norm of the Hessian.
 
-    An iterate comes with its image under the Hessian, which the iteration knows before it.
+    Each iterate comes with its image under the Hessian, which the iteration computes first.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class _Mixing:
             self._past = [tuple(part[rows] for part in old) for old in self._past]
 
     def next(self, start: AnyArray, new: AnyArray, image: AnyArray) -> tuple[AnyArray, FloatArray]:
-        """Return where to go on after ``start`` led to ``new``, and the step's relative length."""
+        """Return the next start after ``start`` led to ``new``, and the step's relative length."""
         f, f_image = new - start, image - self._image
         square = np.maximum(dot(f, f_image), 0.0)
         relative = np.sqrt(square / np.maximum(dot(new, image), 1e-300))

@@ -6,10 +6,10 @@ With the notation of `_softmax_joining.py`, a point lowers the loss by
 $$\Delta = -g \cdot \delta - q(V\delta), \qquad
   g \cdot \delta = (x_z^\top h) \cdot t - (Xh) \cdot C r,$$
 
-where $q$ is what the loss changes by beyond first order. The first part needs no product with the
-validation rows at all and is exact to double precision; $q$ is small, so that single precision
-suffices for it. An error of $\delta$ enters $\Delta$ only multiplied by another small number.
-Other metrics, and changes that leave the radius of the series, take losses in double precision.
+where $q$ is the change of the loss beyond first order. The first part needs no product with the
+validation rows and is exact to double precision; $q$ is small, so single precision suffices for it.
+An error of $\delta$ enters $\Delta$ only multiplied by another small number. For other metrics, and
+for changes that leave the radius of the series, losses are compared in double precision.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class SoftmaxScore:
         first = ((change.x[block] @ self._h.T) * pull).sum(axis=1)
         first -= np.einsum("nck,ck->n", change.response[block], self._rows_h, optimize=True)
         if self._features.shape[1]:
-            own = change.x[block, -1:] * (pull + pull.sum(axis=1, keepdims=True))
-            first += ((change.outside[block] @ self._outside.T) * own).sum(axis=1)
+            weight = change.x[block, -1:] * (pull + pull.sum(axis=1, keepdims=True))
+            first += ((change.outside[block] @ self._outside.T) * weight).sum(axis=1)
         return np.asarray(first)
 
     def _eta(self, change: Change, block: slice | IntArray, V: AnyArray) -> AnyArray:
@@ -105,8 +105,8 @@ class SoftmaxScore:
         parameters = change.parameters[block].astype(V.dtype, copy=False)
         eta = times(parameters, V.T)
         if self._features.shape[1]:
-            own = (change.outside[block] @ self._features.T).astype(V.dtype)
-            eta += parameters[:, :, -1:] * own[:, None, :]
+            along = (change.outside[block] @ self._features.T).astype(V.dtype)
+            eta += parameters[:, :, -1:] * along[:, None, :]
         return spread(eta)
 
     def _exact(self, change: Change, block: slice | IntArray) -> tuple[FloatArray, FloatArray]:

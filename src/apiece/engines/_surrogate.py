@@ -1,4 +1,4 @@
-r"""What first- and second-order theory says of contributions, from one cheap model of the table.
+r"""Predictions of contributions by first- and second-order theory, from one cheap model.
 
 A generalised linear model (logistic or least squares, with scikit-learn's penalty) is fitted once
 to all rows of the pool. With the gradient $g_i = r_i x_i$ of row $i$ (its residual times its
@@ -8,13 +8,14 @@ $D$ and scored on rows $V$, to first order,
 $$\Delta(z, D) \approx \frac{(\bar g_V - B_k\,\bar g_D)^\top H_k^{-1} g_z}{1 + w_z h_z},
   \qquad B_k = kH H_k^{-1}, \quad h_z = x_z^\top H_k^{-1} x_z.$$
 
-Where $D$ and $V$ are drawn from the same rows, the mean of that prediction over draws is known
-exactly. It is nearly all of the noise of a contribution, and none of the signal: a *control
-variate*. Subtracting it, less its known mean, leaves the mean of contributions as it is, for every
-model and metric; the better the surrogate describes the model, the more noise goes.
+If $D$ and $V$ are drawn from the same rows, the mean of this prediction over draws is known
+exactly. The prediction holds nearly all of the noise of a contribution and none of the signal: it
+is a *control variate*. Subtracting it, less its known mean, does not change the mean of
+contributions, for any model and metric. The better the surrogate describes the model, the more
+noise is removed.
 
-The signal is of second order. Theory says it is a combination of a few quantities of each point,
-the *terms*, whose weights estimators learn from the contributions.
+The signal is of second order. By theory it is a combination of a few quantities of each point, the
+*terms*, whose weights estimators learn from the contributions.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class _Mode(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A generalised linear model of the pool, and what theory predicts from it.
+    """A generalised linear model of the pool, and the contributions that theory predicts from it.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Surrogate:
         Parameters
         ----------
         task
-            A task with scoring rows of its own.
+            A task of a rotating plan, with scoring rows.
 
         Returns
         -------
@@ -121,10 +122,10 @@ class Surrogate:
             drawn = mode.gradient(scoring) - shrink * mode.gradient(task.subset)
             Z, r = mode.Z[points], mode.residual[points]
             damping = 1 + mode.weight[points] * ((Z**2) @ inverse)
-            for own in np.unique(block):
-                means = sums.without(int(own))
+            for left_out in np.unique(block):
+                means = sums.without(int(left_out))
                 away = drawn - (shares[0] @ means - shrink * (shares[1] @ means))
-                mine = block == own
+                mine = block == left_out
                 predicted[mine] += r[mine] * (Z[mine] @ (inverse * away)) / damping[mine]
         return predicted
 
@@ -135,22 +136,22 @@ class Surrogate:
             self._cache["sums"] = [
                 _BlockSums.of(mode, self._strata, block_of) for mode in self._modes
             ]
-        found: list[_BlockSums] = self._cache["sums"]
-        return found
+        sums: list[_BlockSums] = self._cache["sums"]
+        return sums
 
     @cached_property
     def _cache(self) -> dict[str, Any]:
         return {}
 
     def terms(self, points: IntArray, k: int) -> FloatArray:
-        r"""Return what theory says $\psi_k$ is a combination of, shape ``(n_points, 6)``.
+        r"""Return the terms of which $\psi_k$ is a combination, shape ``(n_points, 6)``.
 
         With $q_z = k\,x_z^\top H_k^{-1} S H_k^{-1} x_z$ and the mean outer product $S$ of
         gradients: $w_z q_z$ (errors of $f_D$ that $z$ corrects), $r_z^2 h_z$ (the step that $z$
         takes), $r_z^2 q_z$, $w_z h_z$, the pull of the penalty along $g_z$, and
         $r_z^2 w_z h_z^2$; each damped by powers of $1 + w_z h_z$ and divided by $k$.
         """
-        found = np.zeros((len(points), N_TERMS))
+        total = np.zeros((len(points), N_TERMS))
         n_pool = len(self._strata)
         for mode in self._modes:
             inverse = 1 / (k * mode.eigenvalues + _PENALTY)
@@ -161,7 +162,7 @@ class Surrogate:
             q = k * np.einsum("ia,ab,ib->i", Z * inverse, S, Z * inverse)
             damping = 1 + w * h
             pull = r * (Z @ (inverse * mode.pull))
-            found += np.stack(
+            total += np.stack(
                 [
                     w * q / damping,
                     r**2 * h / damping**2,
@@ -172,7 +173,7 @@ class Surrogate:
                 ],
                 axis=1,
             )
-        return found / k
+        return total / k
 
 
 @lru_cache(maxsize=4)

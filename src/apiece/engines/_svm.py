@@ -82,26 +82,26 @@ class SVMEngine(Engine):
         """
         data, points = self.dataset, task.points
         fitted = self._fit(task)
-        own = None if fitted is None else fitted.own()
-        loss = np.nan if own is None else float(self._losses(own.margins)[0])
-        if fitted is None or own is None or np.isnan(loss):
+        base = None if fitted is None else fitted.base()
+        loss = np.nan if base is None else float(self._losses(base.margins)[0])
+        if fitted is None or base is None or np.isnan(loss):
             return self.refit(task)  # scikit-learn says what is wrong
-        if not np.isfinite(own.error[0]):
+        if not np.isfinite(base.error[0]):
             return self.uncertified(task)
 
         delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
         size = min(_MOST_POINTS, _BLOCK_ENTRIES // max(task.cardinality, data.n_validation) + 16)
         for start in range(0, len(points), size):
             block = slice(start, start + size)
-            found = fitted.add(data.features(points[block]), data.targets(points[block]))
-            delta[block], error[block] = loss - self._losses(found.margins), found.error
-            n_refits += int((found.is_anew & np.isfinite(found.error)).sum())
+            added = fitted.add(data.features(points[block]), data.targets(points[block]))
+            delta[block], error[block] = loss - self._losses(added.margins), added.error
+            n_refits += int((added.is_anew & np.isfinite(added.error)).sum())
         is_solved = np.isfinite(error)
         lost = np.flatnonzero(is_solved & ~np.isfinite(delta))
         if len(lost):
             delta[lost] = self.refit(task, points[lost]).delta
         delta[~is_solved] = np.nan
-        worst = max(own.error[0], error[is_solved].max(initial=0.0))
+        worst = max(base.error[0], error[is_solved].max(initial=0.0))
         return Outcome(loss, delta, float(worst), {"refits": n_refits + len(lost)})
 
     def _fit(self, task: Task) -> FittedSVM | None:

@@ -134,9 +134,9 @@ def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
     """
     for tol in (1e-5, 1e-9):
         alpha = _libsvm(kernel, y, bound, tol)
-        found = _polish(kernel, y, bound, _states(alpha, bound))
-        if found is not None:
-            return found
+        dual = _polish(kernel, y, bound, _states(alpha, bound))
+        if dual is not None:
+            return dual
     return _as_it_is(kernel + jitter(bound) * np.eye(len(y)), y, alpha, bound)
 
 
@@ -170,9 +170,9 @@ def _polish(kernel: FloatArray, y: FloatArray, bound: FloatArray, state: AnyArra
     for _ in range(_MOST_SETS):
         if not (state == FREE).any():
             alpha = np.where(state == UPPER, bound, 0.0)
-            found = _as_it_is(K, y, alpha, bound)
-            is_optimal = found.violation <= tol and abs(alpha @ y) <= _AT_BOUND * bound.max()
-            return found if is_optimal else None
+            dual = _as_it_is(K, y, alpha, bound)
+            is_optimal = dual.violation <= tol and abs(alpha @ y) <= _AT_BOUND * bound.max()
+            return dual if is_optimal else None
         alpha, b = _solve_free(K, y, state, bound)
         if not np.isfinite(alpha).all():
             return None

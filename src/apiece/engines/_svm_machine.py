@@ -164,8 +164,8 @@ class Machine:
         decision, violation = np.empty((len(y), len(self.X_out))), np.empty(len(y))
         tableau, poor = self._near, np.arange(len(y))
         while len(poor):
-            some = self._add(tableau, Z[poor], y[poor], gamma[poor])
-            decision[poor], violation[poor], others = some
+            added = self._add(tableau, Z[poor], y[poor], gamma[poor])
+            decision[poor], violation[poor], others = added
             poor = poor[violation[poor] > _ACCEPTED * tolerance(self.bound)]
             if not len(others):
                 break
@@ -198,10 +198,12 @@ class Machine:
         x = self.gamma * squared_distances(Z, self.X)
         kernel = np.exp(-x)
         gap = kernel * np.expm1(-r[:, None] * x)
-        own = np.empty((len(y), len(tableau.rows) + 1))
-        own[:, :-1] = coefficients(r, len(self._series))[:, 1:] @ self._series[1:, tableau.rows]
-        own[:, :-1] *= tableau.y
-        own[:, -1] = y * (gap @ self.beta)
+        base_change = np.empty((len(y), len(tableau.rows) + 1))
+        base_change[:, :-1] = (
+            coefficients(r, len(self._series))[:, 1:] @ self._series[1:, tableau.rows]
+        )
+        base_change[:, :-1] *= tableau.y
+        base_change[:, -1] = y * (gap @ self.beta)
         start = Additions.begin(
             tableau,
             y=y,
@@ -209,14 +211,14 @@ class Machine:
             kernel=kernel[:, tableau.rows],
             gap=gap[:, tableau.rows],
             alone=y * (kernel @ self.beta + self.dual.b) - 1.0,
-            own=own,
+            base_change=base_change,
         )
-        found, is_settled = settle(tableau, start)
+        additions, is_settled = settle(tableau, start)
         kernel += gap
-        dbeta = tableau.y * (found.alpha[:, :-1] - tableau.alpha)
-        violation, shift, of_excess = self._check(tableau, found, kernel, dbeta)
+        dbeta = tableau.y * (additions.alpha[:, :-1] - tableau.alpha)
+        violation, shift, of_excess = self._check(tableau, additions, kernel, dbeta)
 
-        beta_z = y * found.alpha[:, -1]
+        beta_z = y * additions.alpha[:, -1]
         decision = self._sums(self.X_out, self._series_out, tableau, dbeta, r)
         for rows in _chunks(len(self.X_out)):
             kernel = squared_distances(Z, self.X_out[rows])
@@ -224,7 +226,7 @@ class Machine:
             np.exp(kernel, out=kernel)
             kernel *= beta_z[:, None]
             decision[:, rows] += kernel
-        decision += (self.dual.b + found.db + shift)[:, None]
+        decision += (self.dual.b + additions.db + shift)[:, None]
         is_settled &= np.isfinite(decision).all(axis=1) & np.isfinite(violation)
         of_excess[:, tableau.rows] = 0.0
         worst = of_excess[is_settled, :-1].max(axis=0, initial=0.0)
@@ -232,7 +234,7 @@ class Machine:
         return decision, np.where(is_settled, violation, np.inf), others
 
     def _check(
-        self, tableau: Tableau, found: Additions, kernel: FloatArray, dbeta: FloatArray
+        self, tableau: Tableau, additions: Additions, kernel: FloatArray, dbeta: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute the excesses of all training points and the added one afresh.
 
@@ -240,17 +242,17 @@ class Machine:
         intercept has beyond that of the excesses; and the violation of each training point, and the
         added one, shape ``(n_added, n + 1)``.
         """
-        n, y = len(self.y), found.y
-        alpha = self._spread(tableau, self.dual.alpha, found.alpha)
-        state = self._spread(tableau, self.dual.state, found.state)
+        n, y = len(self.y), additions.y
+        alpha = self._spread(tableau, self.dual.alpha, additions.alpha)
+        state = self._spread(tableau, self.dual.state, additions.state)
         labels = np.concatenate([np.broadcast_to(self.y, (len(y), n)), y[:, None]], axis=1)
-        beta_z, bound = y * found.alpha[:, -1], np.append(self.bound, self.C)
+        beta_z, bound = y * additions.alpha[:, -1], np.append(self.bound, self.C)
         excess = np.empty_like(alpha)
-        excess[:, :n] = self._sums(self.X, self._series, tableau, dbeta, found.r)
+        excess[:, :n] = self._sums(self.X, self._series, tableau, dbeta, additions.r)
         excess[:, :n] += kernel * beta_z[:, None]
         excess[:, n] = kernel @ self.beta + beta_z
         excess[:, n] += dot(kernel[:, tableau.rows], dbeta)
-        excess += (self.dual.b + found.db)[:, None]
+        excess += (self.dual.b + additions.db)[:, None]
         excess *= labels
         excess += jitter(bound) * alpha - 1.0
         of_excess, of_alpha = violations(alpha, excess, state, bound)
@@ -259,12 +261,12 @@ class Machine:
         violation = np.where(is_feasible, of_excess.max(axis=1), np.inf)
         return violation, middle_shift(alpha, excess, labels, bound), of_excess
 
-    def _spread(self, tableau: Tableau, own: AnyArray, found: AnyArray) -> AnyArray:
+    def _spread(self, tableau: Tableau, base: AnyArray, changed: AnyArray) -> AnyArray:
         """Put what was found for the tableau's rows and the added point beside all the others."""
-        whole = np.empty((len(found), len(own) + 1), dtype=found.dtype)
-        whole[:, :-1] = own
-        whole[:, tableau.rows] = found[:, :-1]
-        whole[:, -1] = found[:, -1]
+        whole = np.empty((len(changed), len(base) + 1), dtype=changed.dtype)
+        whole[:, :-1] = base
+        whole[:, tableau.rows] = changed[:, :-1]
+        whole[:, -1] = changed[:, -1]
         return whole
 
     def _sums(

@@ -29,7 +29,7 @@ _SPREAD = 1e-12  # of held-out decision values, below which a slope would be one
 _SOLVED = 100  # tolerances within which a machine counts as trained: libsvm's own accuracy
 
 
-class Family:
+class GammaGrid:
     """Machines trained on the same points, at the widths that added points call for.
 
     Parameters
@@ -73,7 +73,7 @@ class Family:
         return self._width(n + d, self._scatter + scatter)
 
     @property
-    def own(self) -> Machine:
+    def base(self) -> Machine:
         """The machine of the training points by themselves."""
         return self._machine(0)
 
@@ -92,7 +92,7 @@ class Family:
 
     def decide(self, Z: FloatArray) -> FloatArray:
         """Decision values of the machine itself at other points, shape ``(len(Z),)``."""
-        return self.own.decide(Z - self._centre)
+        return self.base.decide(Z - self._centre)
 
     def add(self, Z: FloatArray, y: FloatArray) -> Added:
         """Train with each of some points added; see `Machine.add`."""
@@ -101,10 +101,10 @@ class Family:
         n = len(Z)
         whole = Added(np.empty((n, len(self._X_out))), np.empty(n), np.empty(n, dtype=bool))
         for node in np.unique(nodes).tolist():
-            some = nodes == node
-            added = self._machine(node).add(Z[some] - self._centre, y[some], gamma[some])
-            whole.decision[some], whole.violation[some] = added.decision, added.violation
-            whole.is_anew[some] = added.is_anew
+            at_node = nodes == node
+            added = self._machine(node).add(Z[at_node] - self._centre, y[at_node], gamma[at_node])
+            whole.decision[at_node], whole.violation[at_node] = added.decision, added.violation
+            whole.is_anew[at_node] = added.is_anew
         return whole
 
 
@@ -161,25 +161,25 @@ class FittedSVM:
         self._y, self._folds, self._solved = y, folds, _SOLVED * tolerance(np.array(C))
         self._fold = np.full(len(y), -1) if folds is None else folds.assign(y)
         labels = np.where(y == 1, 1.0, -1.0)
-        self._whole = Family(X, labels, X_val, C=C, gamma=gamma)
-        self._held_out: list[tuple[IntArray, Family]] = []
+        self._whole = GammaGrid(X, labels, X_val, C=C, gamma=gamma)
+        self._held_out: list[tuple[IntArray, GammaGrid]] = []
         for fold in range(int(self._fold.max()) + 1):
             is_out = self._fold == fold
             if len(np.unique(y[~is_out])) < 2:
                 raise ValueError("a machine would see one class only")
-            family = Family(X[~is_out], labels[~is_out], X[is_out], C=C, gamma=gamma)
-            self._held_out.append((np.flatnonzero(is_out), family))
+            grid = GammaGrid(X[~is_out], labels[~is_out], X[is_out], C=C, gamma=gamma)
+            self._held_out.append((np.flatnonzero(is_out), grid))
 
-    def own(self) -> Predictions:
+    def base(self) -> Predictions:
         """Predictions of the model itself, one row."""
-        machine = self._whole.own
+        machine = self._whole.base
         decision, error = machine.decision_out[None], np.array([machine.dual.violation])
         if self._folds is None:
             return Predictions(decision, _within(error, self._solved), np.zeros(1, dtype=bool))
         self._scores = np.empty(len(self._y))
-        for out, family in self._held_out:
-            self._scores[out] = family.own.decision_out
-            error = np.maximum(error, family.own.dual.violation)
+        for out, grid in self._held_out:
+            self._scores[out] = grid.base.decision_out
+            error = np.maximum(error, grid.base.dual.violation)
         self._start: FloatArray | None = None
         return self._calibrate(decision, self._scores[None], self._y[None], error, np.zeros(1) > 0)
 
@@ -202,11 +202,11 @@ class FittedSVM:
         scores, codes = np.empty((len(y), k + 1)), np.empty((len(y), k + 1), dtype=np.int64)
         scores[:, :k], codes[:, :k], codes[:, k] = self._scores, self._y, y
         scores[:, k] = self._whole.decide(Z)  # of a fold that the point opens
-        for fold, (out, family) in enumerate(self._held_out):
+        for fold, (out, grid) in enumerate(self._held_out):
             is_held = fold_of_next[y] == fold
-            scores[is_held, k] = family.decide(Z[is_held])
+            scores[is_held, k] = grid.decide(Z[is_held])
             joins = np.flatnonzero(~is_held)
-            added = family.add(Z[joins], labels[joins])
+            added = grid.add(Z[joins], labels[joins])
             scores[np.ix_(joins, out)] = added.decision
             error[joins] = np.maximum(error[joins], added.violation)
             is_anew[joins] |= added.is_anew

@@ -130,15 +130,15 @@ class Tableau:
         alpha, excess = np.empty((n, w + 1)), np.empty((n, w + 1))
         order = np.argsort(n_other, kind="stable")
         for start in range(0, n, _AT_ONCE):
-            some = order[start : start + _AT_ONCE]
-            m = np.arange(n_other[some[-1]])
-            is_real = m < n_other[some, None]
-            place = (first[some, None] + m)[is_real]
+            batch = order[start : start + _AT_ONCE]
+            m = np.arange(n_other[batch[-1]])
+            is_real = m < n_other[batch, None]
+            place = (first[batch, None] + m)[is_real]
             rows = np.full(is_real.shape, -1)
             rows[is_real] = row[place]
-            found, of_z = self._solve_some(state, c, c_z, known, some, rows, is_rate)
-            held[place] = found[:, :-1][is_real]
-            alpha[some, w], excess[some, w] = found[:, -1], of_z
+            solution, of_z = self._solve_some(state, c, c_z, known, batch, rows, is_rate)
+            held[place] = solution[:, :-1][is_real]
+            alpha[batch, w], excess[batch, w] = solution[:, -1], of_z
         result = c * alpha[:, w:]
         result += known[:, :-1]
         result += csr_array((held, row, np.append(first, len(held))), shape=(n, w)) @ self._T
@@ -157,7 +157,7 @@ class Tableau:
         c: FloatArray,
         c_z: FloatArray,
         known: FloatArray,
-        some: IntArray,
+        batch: IntArray,
         rows: IntArray,
         is_rate: bool,
     ) -> tuple[FloatArray, FloatArray]:
@@ -168,18 +168,18 @@ class Tableau:
         """
         s = self.n_free
         n, m = rows.shape
-        at = some[:, None]
-        now, now_z = state[at, rows], state[some, -1]
+        at = batch[:, None]
+        now, now_z = state[at, rows], state[batch, -1]
         bound = np.zeros_like(self.bound) if is_rate else self.bound
         A = np.empty((n, m + 1, m + 1))
         A[:, :m, :m] = self._T[rows[:, None, :], rows[:, :, None]]
         A[:, :m, m] = c[at, rows]
         A[:, m, :m] = np.where(rows < s, -A[:, :m, m], A[:, :m, m])
-        A[:, m, m] = c_z[some]
+        A[:, m, m] = c_z[batch]
         of_z = A[:, m].copy()
         rhs = np.empty((n, m + 1))
         rhs[:, :m] = np.where((rows < s) & (now == UPPER), bound[rows], 0.0) - known[at, rows]
-        rhs[:, m] = -known[some, -1]
+        rhs[:, m] = -known[batch, -1]
         # entries whose change is given: padding, and weights that go from bound to bound
         is_given, given = np.empty((n, m + 1), dtype=bool), np.empty((n, m + 1))
         is_given[:, :m] = (rows < 0) | ((rows >= s) & (now != FREE))
@@ -189,8 +189,8 @@ class Tableau:
         i, j = np.nonzero(is_given)
         A[i, j, j] = 1.0
         rhs[is_given] = given[is_given]
-        found = _solve_each(A, rhs)
-        return found, known[some, -1] + dot(of_z, found)
+        solution = _solve_each(A, rhs)
+        return solution, known[batch, -1] + dot(of_z, solution)
 
 
 def _invert(matrix: FloatArray) -> FloatArray:

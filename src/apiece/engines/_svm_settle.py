@@ -71,7 +71,7 @@ class Additions:
     c_z: FloatArray
     gap: FloatArray
     alone: FloatArray
-    own: FloatArray
+    base_change: FloatArray
     eta: FloatArray
     known: FloatArray
     state: AnyArray
@@ -92,7 +92,7 @@ class Additions:
         kernel: FloatArray,
         gap: FloatArray,
         alone: FloatArray,
-        own: FloatArray,
+        base_change: FloatArray,
     ) -> Additions:
         """Start with every state as it is, and a guess for that of the added point.
 
@@ -115,7 +115,9 @@ class Additions:
         n, w, s = len(y), len(tableau.rows), tableau.n_free
         c, c_z = tableau.enter(kernel, y)
         is_twin = (kernel > 1.0 - 1e-12) & (tableau.y == y[:, None])
-        own[:, :s] += tableau.excess[:s]  # zero, unless the machine itself is not quite solved
+        base_change[:, :s] += tableau.excess[
+            :s
+        ]  # zero, unless the machine itself is not quite solved
         begun = cls(
             at=np.arange(n),
             y=y,
@@ -125,8 +127,8 @@ class Additions:
             c_z=c_z,
             gap=gap * tableau.y * y[:, None],
             alone=alone,
-            own=own,
-            eta=own.copy(),
+            base_change=base_change,
+            eta=base_change.copy(),
             known=np.empty((n, w + 2)),
             state=np.empty((n, w + 1), dtype=np.int8),
             alpha=np.empty((n, w + 1)),
@@ -201,7 +203,7 @@ class Additions:
         eta[:, :-1] *= tableau.y
         eta[:, :-1] += gap * self.alpha[of, -1:]
         eta[:, -1] = dot(gap, change)
-        eta += self.own[of]
+        eta += self.base_change[of]
         moved = np.abs(eta - self.eta[of]).max(axis=1, initial=0.0)
         self.eta[of] = eta
         self._follow(tableau, of)

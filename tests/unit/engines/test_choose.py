@@ -50,7 +50,7 @@ def test_an_engine_that_the_package_does_not_know_equals_refits(blobs):
     model = NearestCentroid()
     fast, reason = choose_engine(blobs, model=model, metric="zero_one", engine=CentroidEngine)
     slow, _ = choose_engine(blobs, model=model, metric="zero_one")
-    assert (fast.name, reason, slow.name) == ("centroid", "as asked", "refit")
+    assert (fast.name, reason, slow.name) == ("centroid", "as requested", "refit")
     np.testing.assert_allclose(fast.run(TASK).delta, slow.run(TASK).delta, atol=1e-15)
 
 

@@ -99,7 +99,7 @@ def test_the_choice_of_engine_gives_its_reason(blobs):
     _, reason = choose_engine(blobs, model="tree")
     assert "tree" in reason
     engine, reason = choose_engine(blobs, engine="refit")
-    assert (engine.name, reason) == ("refit", "as asked")
+    assert (engine.name, reason) == ("refit", "as requested")
 
 
 @pytest.mark.parametrize(
