@@ -255,7 +255,7 @@ COMMANDS += ["compare", "crossings", "movers", "means", "baseline", "experiment"
 def test_help_teaches_with_an_example(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
-    assert f"apiece {command[0] if command else 'collect'}" in result.output
+    assert f"apiece {command[0] if command else 'advise'}" in result.output
 
 
 def test_every_verb_has_a_command():

@@ -9,6 +9,7 @@ from apiece.cli._analysis import baseline, compare, crossings, exchange, means, 
 from apiece.cli._collect import collect
 from apiece.cli._demo import demo
 from apiece.cli._experiment import experiment
+from apiece.cli._help import TaskGroup
 from apiece.cli._laws import fit, show
 from apiece.cli._report import report, serve
 from apiece.cli._reproduce import reproduce
@@ -17,37 +18,59 @@ from apiece.cli._value import select, value
 
 __all__ = ["cli", "main"]
 
+TASKS = {
+    "Decide what to do": (
+        (advise, "which rows to relabel, drop or check, and what that gains"),
+        (suspects, "rows by how implausible their labels are"),
+        (select, "which rows to add to a training set"),
+        (report, "everything in one interactive HTML page"),
+        (serve, "the same page, following a collection"),
+    ),
+    "Value rows, step by step": (
+        (collect, "sample what each row contributes at many dataset sizes"),
+        (fit, "fit one law per row"),
+        (value, "one value per row: Shapley and others"),
+        (show, "what a run holds; the law of one row"),
+    ),
+    "Explain and compare": (
+        (compare, "how well two valuations agree"),
+        (crossings, "pairs of rows that trade places as data grows"),
+        (movers, "rows whose rank changes most as data grows"),
+        (means, "average value of each class or group"),
+        (exchange, "how many rows of one source equal one of another"),
+        (baseline, "KNN-Shapley, leave-one-out, or chance"),
+        (boundary, "how far rows lie from the decision boundary"),
+        (theory, "first terms of the laws, from theory"),
+    ),
+    "Check": (
+        (aggregate, "how the loss falls with the size of the dataset"),
+        (backtest, "how well laws predict larger sizes"),
+        (contributions, "every stored contribution"),
+        (experiment, "test values and selections on your data"),
+        (reproduce, "tables and figures of the paper"),
+        (demo, "everything once, on built-in data"),
+    ),
+}
+
 _EPILOG = """
 \b
-From a table to the points worth having:
-  apiece collect reviews.csv --target label --sizes 100:1000 --to runs/reviews
-  apiece fit     runs/reviews
-  apiece show    runs/reviews
-  apiece value   runs/reviews --kind shapley -o values.csv
-  apiece select  runs/reviews --at 1000 --take 20 -o picks.csv
-  apiece report  runs/reviews -o reviews.html
-
-\b
-New here? `apiece demo` runs all of it on built-in data in seconds.
+TABLE is a .csv, .tsv, .parquet or .npz file; missing steps are run:
+  apiece advise reviews.csv --target label
+  apiece report reviews.csv --target label -o reviews.html
+`apiece COMMAND --help` has more. Exit codes: 0 done, 1 failed, 2 wrong usage,
+130 interrupted.
 """
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=TaskGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="apiece")
 def cli() -> None:
-    """What is each data point worth, at every dataset size?
-
-    Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 interrupted.
-    """
+    """What is each row of my data worth, and what should I do with it?"""
 
 
-for _command in (
-    *(demo, collect, fit, show, value, select, advise, report, serve),
-    *(suspects, compare, crossings, exchange, movers, means, baseline),
-    *(contributions, aggregate, backtest, boundary, theory),
-    *(experiment, reproduce),
-):
-    cli.add_command(_command)
+cli.add_tasks(TASKS)
 
 
 def main() -> None:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from apiece.cli._common import (
-    OUT,
-    common,
-    deliver,
-    emit,
-    flat,
-    note,
-    records,
-    show_table,
-    write_table,
-)
+from apiece.cli._common import common
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+from apiece.cli._print import OUT, deliver, emit, note, records, show_table, write_table
 
 
 @click.command(
@@ -74,7 +60,7 @@ def advise(
         advice = apiece.advise(open_run(source), dataset=dataset, **settings)
     table = advice.table().sort_values("advice", key=_first, kind="stable")
     if out is not None:
-        write_table(_harmless(table) if out.suffix.lower() == ".csv" else table, out)
+        write_table(table, out)
     if as_json:
         said = {"summary": advice.headline(), "effect": records(advice.effect)}
         emit(said | {"rows": records(table)})
@@ -130,16 +116,3 @@ def suspects(
 def _first(column: Any) -> Any:
     """Order what calls for action first."""
     return column.map({"relabel": 0, "drop": 1, "check": 2, "keep": 3})
-
-
-def _harmless(table: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before text that a spreadsheet would take for a formula."""
-    rows = flat(table)
-    for name in rows.columns:
-        if rows[name].dtype.kind not in "biuf":
-            rows[name] = rows[name].map(
-                lambda cell: (
-                    f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-                )
-            )
-    return rows

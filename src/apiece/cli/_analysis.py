@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, Sizes, common, deliver, note
+from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, RUN
+from apiece.cli._print import OUT, deliver, note
 from apiece.cli._value import in_range
 from apiece.engines import ENGINES, MODELS
 from apiece.errors import DataError

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import Sizes, common, emit, note
+from apiece.cli._common import Sizes, common
 from apiece.cli._data import read, reading
+from apiece.cli._print import emit, note
 from apiece.collection import DESIGNS
 from apiece.engines import ENGINES, MODELS
 from apiece.losses import LOSSES

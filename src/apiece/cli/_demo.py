@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from apiece.cli._common import common, emit, note, records, show_table
+from apiece.cli._common import common
+from apiece.cli._print import emit, note, records, show_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, Sizes, common, emit, note, plain, show_table, write_table
+from apiece.cli._common import Sizes, common
 from apiece.cli._data import READING, read_all, reading
+from apiece.cli._print import OUT, emit, note, plain, show_table, write_table
 from apiece.engines import MODELS
 from apiece.losses import LOSSES
 

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from apiece.cli._common import (
-    OUT,
-    common,
-    emit,
-    note,
-    plain,
-    records,
-    show_table,
-    write_table,
-)
+from apiece.cli._common import common
 from apiece.cli._data import read_all, reading
+from apiece.cli._print import OUT, emit, note, plain, records, show_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import common, emit, note
+from apiece.cli._common import common
 from apiece.cli._laws import LEVEL, MEMORY, RUN
+from apiece.cli._print import emit, note
 
 DATA = click.option(
     "--data",

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import OUT, common, emit, note, records, show_table, write_table
+from apiece.cli._common import common
+from apiece.cli._print import OUT, emit, note, records, show_table, write_table
 
 _EPILOG = """
 \b

@@ -8,9 +8,10 @@ from typing import Any
 import click
 import numpy as np
 
-from apiece.cli._common import OUT, Sizes, common, deliver, note
+from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, RUN
+from apiece.cli._print import OUT, deliver, note
 from apiece.engines import MODELS
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import OUT, Numbers, Sizes, common, deliver, note
+from apiece.cli._common import Numbers, Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL, MEMORY, RUN
+from apiece.cli._print import OUT, deliver, note
 from apiece.errors import DataError
 from apiece.uses import KINDS
 

@@ -1,0 +1,44 @@
+"""The list of commands, grouped by task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+Tasks = Mapping[str, Sequence[tuple[click.Command, str]]]
+
+
+class TaskGroup(click.Group):
+    """A group whose help lists commands by task, each in one line of at most 79 characters."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.tasks: Tasks = {}
+
+    def add_tasks(self, tasks: Tasks) -> None:
+        """Add commands, by task, each with the words that the list shows."""
+        self.tasks = tasks
+        for commands in tasks.values():
+            for command, _ in commands:
+                self.add_command(command)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands alone; ``--help`` and ``--version`` are known."""
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write commands by task, and under ``More`` those that have none."""
+        known = {command.name for commands in self.tasks.values() for command, _ in commands}
+        more = [
+            (command, command.get_short_help_str(60))
+            for name, command in self.commands.items()
+            if name not in known
+        ]
+        widest = max(len(name) for name in self.commands)
+        for task, commands in (*self.tasks.items(), *([("More", more)] if more else [])):
+            formatter.write_paragraph()
+            formatter.write(f"{task}\n")
+            for command, words in commands:
+                formatter.write(f"  {command.name:<{widest}}  {words}\n")

@@ -1,0 +1,264 @@
+"""How results are printed and written: tables that fit, JSON, files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_GAP: Final = "  "
+_LONGEST: Final = 60  # characters of a text on a terminal
+_SHORTEST: Final = 12  # a text is cut to this before a column is left out
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+
+# What a narrow terminal leaves out first. Other columns follow from the right.
+_DISPENSABLE: Final = (
+    *("reason", "stderr", "status", "n_samples", "rank_low", "rank_high", "value_small"),
+    *("value_large", "loss_stderr", "z"),
+)
+_KEPT: Final = ("value", "low", "high", "advice", "to")  # and the first column
+
+
+def note(text: str, *, quiet: bool) -> None:
+    """Print a message for people on standard error."""
+    if not quiet:
+        click.echo(text, err=True)
+
+
+def emit(result: Any) -> None:
+    """Print a result as JSON; numbers that are not finite become null."""
+    click.echo(json.dumps(plain(result), indent=2, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """Turn NumPy and pandas values into what JSON knows."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its index as the first column, unless its rows are merely counted."""
+    if table.index.name is None and type(table.index).__name__ == "RangeIndex":
+        return table
+    name = table.index.name
+    return table.rename_axis("point" if name is None else str(name)).reset_index()
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, each with its id as ``point``."""
+    return [
+        {str(name): plain(item) for name, item in row.items()}
+        for row in flat(table).to_dict("records")
+    ]
+
+
+def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
+    """Print a table for people: whole in a pipe, what fits on a terminal.
+
+    No number is ever broken or cut. A terminal that is too narrow shows shorter texts, then fewer
+    columns, and a line says which are left out.
+    """
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines, left_out = lines_of(table, width)
+    if title is not None:
+        click.echo(title)
+    click.secho(lines[0], bold=True)
+    for line in lines[1:]:
+        click.echo(line)
+    if left_out:
+        click.echo(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
+
+
+def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:
+    """Return a table as lines of at most ``width`` characters, and the columns left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"value": [-2.215e-05], "stderr": [1e-06]}, index=[4])
+    >>> for line in lines_of(table, None)[0]:
+    ...     print(line)
+    point       value  stderr
+        4  -2.215e-05   1e-06
+    >>> lines_of(table, 20)[1]
+    ['stderr']
+    """
+    rows = flat(table)
+    columns = [_Column(str(name), rows.iloc[:, j]) for j, name in enumerate(rows.columns)]
+    left_out: list[str] = []
+    if width is not None:
+        for column in columns:
+            column.cut(_LONGEST)
+        while _total(columns) > width and (longest := _longest_text(columns)) is not None:
+            longest.cut(max(_SHORTEST, longest.width - (_total(columns) - width)))
+        while _total(columns) > width and len(columns) > 1:
+            column = _least(columns)
+            columns.remove(column)
+            left_out.append(column.name)
+    n = len(rows) + 1
+    return [_GAP.join(column.cell(i) for column in columns).rstrip() for i in range(n)], left_out
+
+
+class _Column:
+    """The cells of a column as text, all padded to one width."""
+
+    def __init__(self, name: str, values: pd.Series[Any]) -> None:
+        from rich.cells import cell_len
+
+        self.name = name
+        self.is_number = values.dtype.kind in "iuf"
+        self.cells = [name, *(format_cell(value) for value in values)]
+        self.width = max(map(cell_len, self.cells))
+
+    def cut(self, width: int) -> None:
+        """Shorten texts, never numbers."""
+        if not self.is_number and self.width > width:
+            from rich.cells import cell_len, set_cell_size
+
+            self.cells = [
+                cell if cell_len(cell) <= width else set_cell_size(cell, width - 1).rstrip() + "…"
+                for cell in self.cells
+            ]
+            self.width = width
+
+    def cell(self, i: int) -> str:
+        """Return a cell, padded."""
+        from rich.cells import cell_len
+
+        padding = " " * (self.width - cell_len(self.cells[i]))
+        return padding + self.cells[i] if self.is_number else self.cells[i] + padding
+
+
+def _total(columns: list[_Column]) -> int:
+    return sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _longest_text(columns: list[_Column]) -> _Column | None:
+    texts = [c for c in columns if not c.is_number and c.width > _SHORTEST]
+    return max(texts, key=lambda column: column.width, default=None)
+
+
+def _least(columns: list[_Column]) -> _Column:
+    """Return the column that is missed least."""
+    by_name = {column.name: column for column in columns[1:]}
+    for name in _DISPENSABLE:
+        if name in by_name:
+            return by_name[name]
+    others = [column for column in columns[1:] if column.name not in _KEPT]
+    return (others or columns)[-1]
+
+
+def format_cell(cell: Any) -> str:
+    r"""Write a number with four digits, and anything else as it is, control characters escaped.
+
+    >>> format_cell(0.000123456), format_cell(12), format_cell("a\x1b[2J")
+    ('0.0001235', '12', 'a\\x1b[2J')
+    """
+    if isinstance(cell, float):
+        return "-" if cell != cell else f"{cell:.4g}"
+    if cell is None:
+        return "-"
+    text = str(cell)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table of points as CSV, JSON or Parquet, by the file's ending."""
+    import io
+
+    from apiece._base.files import write_whole
+
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        data = json.dumps(records(table), indent=2, ensure_ascii=False).encode("utf-8")
+    elif suffix == ".parquet":
+        buffer = io.BytesIO()
+        flat(table).to_parquet(buffer, index=False)
+        data = buffer.getvalue()
+    elif suffix == ".csv":
+        data = _harmless(flat(table)).to_csv(index=False).encode("utf-8")
+    else:
+        raise click.BadParameter(
+            f"{path} ends in {suffix or 'nothing'!r}: expected .csv, .json or .parquet.",
+            param_hint="--out",
+        )
+    prepare_folder(path)
+    write_whole(path, data)
+
+
+def prepare_folder(path: Path) -> None:
+    """Make the folder of a file to be written, one level at most, and say so."""
+    folder = path.parent
+    if folder.is_dir():
+        return
+    if not folder.parent.is_dir():
+        raise click.BadParameter(
+            f"{folder.parent} is not a folder: expected a file in a folder that is there. Make the "
+            "folder, or choose another one.",
+            param_hint="--out",
+        )
+    from apiece._base.files import make_folder
+
+    make_folder(folder)
+    click.echo(f"made the folder {folder}", err=True)
+
+
+def _harmless(rows: pd.DataFrame) -> pd.DataFrame:
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
+    made = rows.copy()
+    for name in made.columns:
+        if made[name].dtype.kind not in "biuf":
+            made[name] = made[name].map(_as_text)
+    return made
+
+
+def _as_text(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """Print a table or its first rows, as JSON if asked, and write all of it to a file."""
+    if "caveat" in table.attrs:
+        note(table.attrs["caveat"], quiet=quiet)
+    if out is not None:
+        write_table(table, out)
+    if as_json:
+        emit(records(table))
+        return
+    show_table(table.head(20))
+    if out is not None:
+        note(f"{len(table):,} rows written to {out}", quiet=quiet)
+    elif len(table) > 20:
+        note(f"the first 20 of {len(table):,} rows; -o FILE writes all", quiet=quiet)
+
+
+OUT = click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the whole table there: .csv, .json or .parquet.",
+)

@@ -1,0 +1,97 @@
+"""Tables fit the terminal, and a number is never broken."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from apiece.cli import cli
+from apiece.cli._print import format_cell, lines_of, prepare_folder, write_table
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        rng.normal(size=(5, 7)) * 1e-5,
+        columns=["value", "low", "high", "stderr", "rank_low", "rank_high", "p_top"],
+        index=pd.Index([f"row {i}" for i in range(5)], name="point"),
+    )
+    return frame.assign(label="yes", reason="models that have not seen the row say no, not yes")
+
+
+def numbers(line):
+    return re.findall(r"-?\d\.\d+e-\d\d", line)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_lines_fit_and_numbers_stay_whole(table, width):
+    lines, left_out = lines_of(table, width)
+    assert max(map(len, lines)) <= width
+    whole = [format_cell(v) for v in table["value"]]
+    for line, value in zip(lines[1:], whole, strict=True):
+        assert value in line.split()
+    shown = lines[0].split()
+    assert set(shown) | set(left_out) == {"point", *table.columns}
+    assert not set(shown) & set(left_out)
+    assert {"point", "value"} <= set(shown)
+
+
+def test_a_pipe_gets_every_column_and_every_letter(table):
+    lines, left_out = lines_of(table, None)
+    assert left_out == []
+    assert lines[1].endswith("say no, not yes")
+    assert len(numbers(lines[1])) == 7
+
+
+def test_what_matters_least_goes_first(table):
+    assert lines_of(table, 80)[1][:1] in (["reason"], ["stderr"])
+    assert "value" not in lines_of(table, 30)[1]
+
+
+def test_texts_are_shortened_before_columns_are_left_out(table):
+    short = table[["value", "label", "reason"]]
+    lines, left_out = lines_of(short, 60)
+    assert left_out == []
+    assert lines[1].endswith("…")
+
+
+def test_wide_characters_are_counted_by_the_cells_they_take():
+    table = pd.DataFrame({"text": ["漢字かな交じり文" * 8, "a"], "value": [1.0, 2.0]})
+    from rich.cells import cell_len
+
+    lines, _ = lines_of(table, 40)
+    assert max(map(cell_len, lines)) <= 40
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    lines, _ = lines_of(pd.DataFrame({"text": ["a\x1b[2J\nb"]}), None)
+    assert lines[1] == r"a\x1b[2J\nb"
+
+
+def test_csv_keeps_text_from_being_a_formula_and_numbers_as_they_are(tmp_path):
+    table = pd.DataFrame({"text": ["=1+1", "-5", "plain"], "n": [-1, 2, 3]})
+    write_table(table, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "text,n\n'=1+1,-1\n-5,2\nplain,3\n"
+
+
+def test_a_folder_that_is_far_from_there_is_an_error(tmp_path):
+    import click
+
+    with pytest.raises(click.BadParameter, match="is not a folder"):
+        prepare_folder(tmp_path / "a" / "b" / "t.csv")
+    prepare_folder(tmp_path / "a" / "t.csv")
+    assert (tmp_path / "a").is_dir()
+
+
+def test_help_lists_every_command_once_within_80_columns():
+    said = CliRunner().invoke(cli, ["--help"], terminal_width=80).output
+    assert max(map(len, said.splitlines())) <= 80
+    for name in cli.commands:
+        assert len(re.findall(rf"^  {name} ", said, re.MULTILINE)) == 1
+    assert "More" not in said  # every command belongs to a task
+    assert len(said.splitlines()) <= 45
