@@ -14,6 +14,7 @@ import numpy.typing as npt
 from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
+from apiece.collection._anchor import add_anchor
 from apiece.collection._compute import compare
 from apiece.collection._design import Design, DesignName
 from apiece.collection._groups import GroupPlan, make_group_plan
@@ -63,6 +64,7 @@ def collect(
     progress: bool | None = None,
     on_progress: OnProgress | None = None,
     scoring: Scoring = "auto",
+    anchor: bool = True,
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
 
@@ -127,6 +129,9 @@ def collect(
         valued, so that results are about the population the rows come from and no row is set
         aside. ``fixed``: the dataset's validation set scores every task. ``auto`` (default) is
         rotating for a dataset without a validation set.
+    anchor
+        Whether to end with models trained on nearly all rows (one, or eight folds where scoring
+        rows rotate), whose loss anchors the law of the loss, see `aggregate`.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
         that fsspec knows), or a `Store` object; None keeps it in memory.
@@ -227,6 +232,8 @@ def collect(
                 return collect(**request)  # another collector has just started it, with its seed
             raise
         run_plan(chosen, plan, store, pool=pool, tracker=tracker)
+        if anchor:
+            add_anchor(store, chosen, seed, wanted.k_max, rotates=rotates)
     run = Run(store)
     progress_made = run.progress()
     if store.layout.n_tasks == len(plan) and not progress_made.is_complete:

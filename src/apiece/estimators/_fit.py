@@ -120,7 +120,7 @@ def _backtested(
     return replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
 
 
-def aggregate(run: Run | Contributions) -> Aggregate:
+def aggregate(run: Run | Contributions, *, lowest: float | None = None) -> Aggregate:
     r"""Fit how the loss falls with size for the dataset as a whole.
 
     $$\mathbb{E}_{|D|=k}[L(f_D)] = \epsilon + b\,k^{-\lambda}$$
@@ -128,14 +128,26 @@ def aggregate(run: Run | Contributions) -> Aggregate:
     Parameters
     ----------
     run
-        A run, or a table of contributions with losses.
+        A run, or a table of contributions with losses. A run also has losses of models trained on
+        nearly all rows (``run.anchor``), which anchor the law.
+    lowest
+        The smallest loss that is possible; by default that of the metric (0 for all built-in
+        ones), and none for a metric of your own.
 
     Returns
     -------
     Aggregate
         ``eps``, ``b``, ``lam``, with ``mean(k)``, ``interval(k)`` and ``table()``.
+
+    Examples
+    --------
+    >>> k = np.repeat([50, 100, 200, 400], 5)
+    >>> losses = 0.2 + 3 / k + 1e-3 * np.random.default_rng(0).normal(size=20)
+    >>> table = Contributions.from_arrays(point=np.zeros(20), k=k, delta=np.zeros(20), loss=losses)
+    >>> float(aggregate(table, lowest=0).mean(400).round(2))
+    0.21
     """
-    return fit_aggregate(run)
+    return fit_aggregate(run, lowest=lowest)
 
 
 def _stop_at_failures(laws: Laws) -> None:

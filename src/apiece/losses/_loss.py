@@ -58,6 +58,8 @@ class Loss:
         Whether a row's loss depends on ``y - prediction`` alone.
     curvature
         Second derivative of a row's loss by the predicted value, if it is a constant.
+    lowest
+        The smallest loss that is possible, if there is one.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Loss:
     is_mean_of_rows: ClassVar[bool] = False
     is_of_residual: ClassVar[bool] = False
     curvature: ClassVar[float | None] = None
+    lowest: ClassVar[float | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

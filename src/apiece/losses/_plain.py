@@ -25,6 +25,7 @@ class ZeroOne(Loss):
 
     name = "zero_one"
     needs = "label"
+    lowest = 0.0
 
     def rows(self, y: AnyArray, prediction: AnyArray) -> FloatArray:
         """Return the loss of every row, shape ``(n,)``."""
@@ -40,6 +41,7 @@ class Hinge(Loss):
 
     name = "hinge"
     needs = "decision"
+    lowest = 0.0
 
     def rows(self, y: IntArray, prediction: FloatArray) -> FloatArray:
         """Return the loss of every row, shape ``(n,)``."""
@@ -57,6 +59,7 @@ class SquaredError(Loss):
 
     name = "squared_error"
     needs = "value"
+    lowest = 0.0
     is_of_residual = True
     curvature: ClassVar[float | None] = 2.0
 
@@ -78,6 +81,7 @@ class AbsoluteError(Loss):
 
     name = "absolute_error"
     needs = "value"
+    lowest = 0.0
     is_of_residual = True
 
     def rows(self, y: FloatArray, prediction: FloatArray) -> FloatArray:
@@ -100,6 +104,7 @@ class PoissonDeviance(Loss):
 
     name = "poisson_deviance"
     needs = "value"
+    lowest = 0.0
 
     def rows(self, y: FloatArray, prediction: FloatArray) -> FloatArray:
         """Return the loss of every row; not finite for a mean that is not positive."""

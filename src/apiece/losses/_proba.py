@@ -39,6 +39,7 @@ class ProbaLoss(Loss):
     """A loss of probabilities with a derivative by them."""
 
     needs = "proba"
+    lowest = 0.0
 
     @abstractmethod
     def rows(self, y: IntArray, prediction: FloatArray) -> FloatArray:

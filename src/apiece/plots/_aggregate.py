@@ -42,16 +42,16 @@ def plot_aggregate(
     contributions
         What it was fitted to: mean losses in bins of size are shown with standard errors.
     until
-        Draw beyond the sampled range up to this cardinality, dashed; ten times as far by default.
+        Draw up to this cardinality, dashed beyond the largest measured one; by default twice that.
     level
         Coverage of the shaded interval.
     ax
         Axes to draw on; a new figure by default.
     """
-    k_min, k_max = aggregate.k_range
+    k_min, k_max = aggregate.k_range[0], aggregate.k_known
     inner = np.geomspace(k_min, k_max, 41)
-    beyond = np.geomspace(k_max, max(k_max, 10 * k_max if until is None else until), 41)
-    k = np.concatenate([inner[::5], beyond[5::5]])  # intervals are smooth, and dear
+    beyond = np.geomspace(k_max, max(k_max, 2 * k_max if until is None else until), 41)
+    k = np.concatenate([inner, beyond])
     low, high = aggregate.interval(k, level=level)
     with style():
         ax = ax if ax is not None else new_axes()
@@ -77,6 +77,14 @@ def plot_aggregate(
                 elinewidth=thin(),
                 color=line.get_color(),
                 label="mean of training sets",
+            )
+        if aggregate.anchor is not None:
+            ax.plot(
+                [aggregate.anchor.k],
+                [aggregate.anchor.loss],
+                "D",
+                color=line.get_color(),
+                label="nearly all rows",
             )
         ax.axhline(aggregate.eps, color="0.5", linestyle=":", linewidth=1, label="floor")
         size_axis(ax)

@@ -9,6 +9,7 @@ for every valued point $z$ that is not in $D$: positive when the point helps, in
 
 from __future__ import annotations
 
+from apiece.records._anchor import Anchor
 from apiece.records._caveat import caveat, marked
 from apiece.records._contributions import Contributions, Theory
 from apiece.records._moments import Moments
@@ -23,6 +24,7 @@ from apiece.records._table import Stored, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 
 __all__ = [
+    "Anchor",
     "Contributions",
     "DesignRecord",
     "EngineRecord",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _ROOM: Final = 17_500_000  # bytes before base64, which keeps the file below 25 MB
 _REACH: Final = 20  # how far beyond the sampled sizes the slider goes
-_LOSS_REACH: Final = 10  # and the law of the loss
+_LOSS_REACH: Final = 2  # and the law of the loss beyond the largest measured size
 _MOST_LABELS: Final = 1000
 _CURVE_ENTRIES: Final = 500_000  # of curves that the page reads instead of computing them: 2 MB
 _FEWEST_SIZES: Final = 9
@@ -228,11 +228,14 @@ def _loss(table: Table, aggregate: Aggregate | None, level: float) -> dict[str, 
     listed = {"k": means.k, "mean": means.mean[0], "error": means.error[0]}
     found: dict[str, Any] = {name: numbers.tolist() for name, numbers in listed.items()}
     if aggregate is not None:
-        k_min, k_max = aggregate.k_range
+        k_min, k_max = aggregate.k_range[0], aggregate.k_known
+        anchor = aggregate.anchor
+        if anchor is not None:
+            for name, number in (("k", anchor.k), ("mean", anchor.loss), ("error", anchor.stderr)):
+                found[name].append(float(number))
         k = np.unique(np.append(np.geomspace(k_min, _LOSS_REACH * k_max, 60), float(k_max)))
-        few = k[np.linspace(0, len(k) - 1, 13).astype(int)]  # intervals are smooth, and dear
-        ends = [np.interp(np.log(k), np.log(few), e) for e in aggregate.interval(few, level=level)]
-        curves = {"curve_k": k, "curve": aggregate.mean(k), "low": ends[0], "high": ends[1]}
+        low, high = aggregate.interval(k, level=level)
+        curves = {"curve_k": k, "curve": aggregate.mean(k), "low": low, "high": high}
         found |= {name: numbers.tolist() for name, numbers in curves.items()}
         found["k_range"] = [k_min, k_max]
     return found

@@ -15,7 +15,7 @@ import numpy as np
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray
-from apiece.records import Contributions, Moments, Table, Theory, caveat
+from apiece.records import Anchor, Contributions, Moments, Table, Theory, caveat
 from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, MemoryStore, Store
 from apiece.store._streamed import Losses, Streamed
@@ -122,6 +122,11 @@ class Run:
     def rotates(self) -> bool:
         """Whether each task was scored on rows that were drawn with it."""
         return bool(self.manifest.design.scoring == "rotating")
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """Losses of models trained on nearly all rows; None where they were not measured."""
+        return self.store.anchor
 
     @property
     def theory(self) -> Theory | None:

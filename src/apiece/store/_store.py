@@ -5,6 +5,7 @@ A folder looks like this, and every file in it is readable without apiece::
     manifest.json              dataset, model, metric, design, seed, versions
     points.parquet             position, id, label, role (pool or candidate), valued
     shards/shard-00000000.parquet
+    anchor.json                losses of models trained on nearly all rows
     laws.parquet               once laws have been fitted
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from apiece._base.files import read_table
 from apiece.errors import StoreError
+from apiece.records import Anchor
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, encode_manifest, read_manifest, refuse_mismatch
 from apiece.store._places import Disk, locked, place_of
@@ -29,6 +32,7 @@ from apiece.store._shards import Footer, Shard, decode_footer, decode_shard, enc
 if TYPE_CHECKING:
     import pandas as pd
 
+_ANCHOR = "anchor.json"
 _SHARD_NAME = re.compile(r"shard-(\d{8,})\.parquet")
 
 
@@ -136,6 +140,14 @@ class Store(ABC):
         """
 
     @property
+    def anchor(self) -> Anchor | None:
+        """Losses of models trained on nearly all rows; None if this store does not keep them."""
+        return None
+
+    def keep_anchor(self, anchor: Anchor) -> None:  # noqa: B027
+        """Keep an anchor; a store that does not is complete without."""
+
+    @property
     def layout(self) -> Layout:
         """How tasks are grouped into shards."""
         return self.manifest.layout
@@ -200,6 +212,7 @@ class MemoryStore(Store):
         self._manifest = manifest
         self._points = points
         self._shards: dict[int, Shard] = {}
+        self._anchor: Anchor | None = None
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -251,6 +264,15 @@ class MemoryStore(Store):
             known = self._shards.get(shard.index)
             if known is None or shard.footer.holds_more_than(known.footer):
                 self._shards[shard.index] = shard
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """Losses of models trained on nearly all rows; None before `keep_anchor`."""
+        return self._anchor
+
+    def keep_anchor(self, anchor: Anchor) -> None:
+        """Keep an anchor."""
+        self._anchor = anchor
 
     def indices(self) -> list[int]:
         """Return the indices of the shards that are there, rising."""
@@ -376,6 +398,20 @@ class FolderStore(Store):
             if is_better:
                 self.place.write(name, data)
 
+    @property
+    def anchor(self) -> Anchor | None:
+        """Losses of models trained on nearly all rows; None if there are none, or not readable."""
+        if not self.place.has(_ANCHOR):
+            return None
+        try:
+            return Anchor.from_json(json.loads(self.place.read(_ANCHOR)))
+        except (ValueError, TypeError, KeyError):
+            return None  # it is measured again
+
+    def keep_anchor(self, anchor: Anchor) -> None:
+        """Write ``anchor.json``, whole or not at all."""
+        self.place.write(_ANCHOR, json.dumps(anchor.to_json()).encode("utf-8"))
+
     def indices(self) -> list[int]:
         """Return the indices of the shards that are there, rising."""
         within = len(self.layout)  # files beyond belong to samples that another collector asked for
@@ -446,7 +482,7 @@ def _digest(data: bytes) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    return name in ("shards", "points.parquet") or name.endswith(".tmp")
+    return name in ("shards", "points.parquet", _ANCHOR) or name.endswith(".tmp")
 
 
 def _encode_points(points: pd.DataFrame) -> bytes:

@@ -95,4 +95,61 @@ def test_a_run_has_a_law_of_its_loss_with_a_table(blobs):
     assert law.k_range == run.contributions().k_range
     low, high = law.interval(30)
     assert low < law.mean(30) < high
-    assert "at 30" in law.headline() or f"at {law.k_range[1]}" in law.headline()
+    assert law.anchor == run.anchor
+    assert f"at {run.anchor.k}" in law.headline()
+
+
+def steep(n=80, noise=0.003, seed=0):
+    """Losses that seem to fall below zero: a slow decay from small sizes."""
+    rng = np.random.default_rng(seed)
+    k = np.exp(rng.uniform(np.log(30), np.log(300), n)).astype(int)
+    return k, 0.02 + 2.5 * k**-0.6 + noise * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_never_falls_below_what_is_possible(seed):
+    k, loss = steep(seed=seed)
+    bounded = fit_aggregate(table(k, loss), lowest=0.0)
+    far = np.geomspace(10, 1e7, 30)
+    low, high = bounded.interval(far)
+    assert bounded.eps >= 0
+    assert (low >= 0).all()
+    assert (bounded.mean(far) >= 0).all()
+    assert (low <= bounded.mean(far)).all()
+    assert (bounded.mean(far) <= high).all()
+
+
+def test_the_metric_of_a_run_says_what_is_possible(blobs):
+    law = apiece.aggregate(apiece.collect(blobs, sizes=(8, 30), samples=10, random_state=0))
+    assert law.lowest == 0
+    assert law.interval(1e6)[0] >= 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_parameters_lie_in_their_intervals(seed, level):
+    rng = np.random.default_rng(seed)
+    k = np.exp(rng.uniform(np.log(100), np.log(1000), 40)).astype(int)
+    loss = 0.1 + 3 * k**-0.4 + 0.03 * rng.normal(size=40)  # too noisy to tell floor and decay apart
+    found = fit_aggregate(table(k, loss)).table(level)
+    assert (found["low"] <= found["value"]).all()
+    assert (found["value"] <= found["high"]).all()
+
+
+def test_an_anchor_pulls_the_law_to_the_loss_at_the_size_of_the_pool():
+    rng = np.random.default_rng(0)
+    k = np.exp(rng.uniform(np.log(30), np.log(300), 60)).astype(int)
+    loss = 0.3 + 3 / k + 0.01 * rng.normal(size=60)
+    plain = fit_aggregate(table(k, loss))
+
+    class Anchored:
+        attrs = plain.attrs
+        anchor = apiece.records.Anchor(3000, (0.25,))
+
+        def losses(self):
+            return table(k, loss).losses()
+
+    anchored = fit_aggregate(Anchored())
+    assert abs(anchored.mean(3000) - 0.25) < abs(plain.mean(3000) - 0.25)
+    assert anchored.k_known == 3000
+    assert "at 3,000 points" in anchored.headline()

@@ -198,7 +198,7 @@ def test_a_law_of_the_loss_is_drawn_with_its_interval_if_there_is_one():
     loss = data_of(build(run, apiece.fit(run), aggregate=law, level=0.8))[0]["loss"]
     k = np.array(loss["curve_k"])
     assert k[0] == law.k_range[0]
-    assert k[-1] == pytest.approx(10 * law.k_range[1])
+    assert k[-1] == pytest.approx(2 * law.k_known)
     np.testing.assert_allclose(loss["curve"], law.mean(k))
     ends = np.array([loss["low"], loss["high"]])[:, [0, -1]]
     np.testing.assert_allclose(ends, law.interval(k[[0, -1]], level=0.8))

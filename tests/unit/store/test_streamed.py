@@ -30,6 +30,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored") / "run"
     return apiece.collect(
         make_blobs(n=300),
+        anchor=False,
         points=range(0, 300, 2),
         sizes=(20, 60),
         samples=12,
