@@ -223,4 +223,4 @@ def test_what_is_stored_will_do_and_grows_when_more_is_asked_for(tmp_path):
     reproduce("table1", models=["logistic"], **settings)
     after = pd.read_csv(tmp_path / "smoke" / "table1.csv")
     assert (len(before), len(after)) == (1, 2)  # the other loss had not been collected
-    assert after["samples a size"][0] > 1.5 * before["samples a size"][0]
+    assert after["samples per size"][0] > 1.5 * before["samples per size"][0]

@@ -1,7 +1,7 @@
-"""Experiments: do values and selections do what they promise, on your data, against baselines?
+"""Experiments: tests of values and selections on your data, against baselines.
 
-Each trains for real, on test rows that had no part in valuing or picking, repeats, and compares
-methods in pairs on the same draws.
+Each experiment trains models, measures them on test rows that were not used for valuing or
+selecting, repeats, and compares methods in pairs on the same draws.
 """
 
 from apiece.experiments._addition import acquire, addition

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
+import pandas as pd
 
 import apiece
 from apiece._base.progress import tracking
@@ -26,6 +27,19 @@ from apiece.store import Run
 from apiece.uses import make_rules
 
 
+class CandidateSettings(TypedDict, total=False):
+    """Further settings of experiments with candidates; see `addition`."""
+
+    n_candidates: int
+    samples: int
+    method: str
+    model: Any
+    metric: Any
+    n_jobs: int
+    run: Run | None
+    test: tuple[FloatArray, AnyArray] | None
+
+
 def addition(
     dataset: Dataset,
     *,
@@ -37,61 +51,72 @@ def addition(
     redundancy: bool = True,
     random_state: RandomState = 0,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[CandidateSettings],
 ) -> Experiment:
     """Add selected candidates to random training sets of several sizes.
 
     Parameters
     ----------
     dataset
-        Pool and validation rows, half of which are kept for testing; its own candidates, or some
-        random points of the pool, are what is selected from.
+        Pool and validation rows, half of which are kept for testing. Points are selected from
+        its candidates, or from random points of the pool if it has none.
     take
         How many points each selection adds.
     at
-        Sizes of the training sets. Each is also a selection of its own, ``scaling <size>``.
+        Sizes of the training sets. Each also gives a selection, ``scaling <size>``.
     repeats
         Training sets for each size.
     quotas
         ``balanced`` for equally many points of each class in every selection, or how many of each,
-        as in `apiece.select`; by default the best, of whatever class.
+        as in `apiece.select`; by default the best points of any class.
     also
-        Further methods to fit laws by; what they select is named after them, ``bayes <size>``.
+        Further methods to fit laws by; their selections are named after them, ``bayes <size>``.
     redundancy
-        Whether ``aware`` takes part, whose picks are valued together.
+        Whether to include ``aware``, whose picks are valued together.
     random_state
         Seed of everything.
     progress
         As in `apiece.collect`.
     **settings
         ``n_candidates``, how many points of the pool become candidates if the dataset has none
-        (1,000); ``samples``, contributions a candidate that laws and Shapley values are estimated
-        from (200); ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in
-        `apiece.collect`; ``run``, contributions of the dataset's candidates that were collected
-        before, instead of new ones; ``test``, features and targets of the rows to test on, instead
-        of half of the validation rows.
+        (1,000); ``samples``, contributions per candidate for laws and Shapley values (200);
+        ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in `apiece.collect`;
+        ``run``, contributions of the dataset's candidates that were collected before; ``test``,
+        features and targets of the rows to test on, instead of half of the validation rows.
 
     Returns
     -------
     Experiment
         By ``at``: methods ``scaling <size>``, ``aware``, ``shapley``, ``random``; measures ``gain``
-        and ``accuracy``. ``before`` in its samples is the accuracy before anything is added (minus
-        the loss for regression).
+        and ``accuracy``. ``before`` in its samples is the accuracy before the addition (minus the
+        loss for regression).
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.experiments import addition
+    >>> data, _ = load_demo(flipped=0)
+    >>> result = addition(
+    ...     data, take=5, at=(30, 60), repeats=2, n_candidates=40, samples=10, redundancy=False,
+    ...     progress=False,
+    ... )
+    >>> result.table().loc[30].index.tolist()
+    ['scaling 30', 'scaling 60', 'shapley', 'random']
     """
     sizes = sorted({int(size) for size in at})
-    market = Market.of(dataset, sizes, seed_from(random_state), progress, **settings)
-    laws = market.laws
+    pool = CandidatePool.of(dataset, sizes, seed_from(random_state), progress, **settings)
+    laws = pool.laws
     rules = make_rules(
         take=take,
         quotas=quotas,
         costs=None,
         budget=None,
         ids=laws.ids,
-        labels=market.trial.dataset.points_y[market.trial.dataset.n_pool :],
+        labels=pool.trial.dataset.points_y[pool.trial.dataset.n_pool :],
         is_known=laws.has_law,
     )
-    values = apiece.value(market.run, source="samples")["value"]
-    named = {"scaling": laws} | {name: apiece.fit(market.run, method=name) for name in also}
+    values = apiece.value(pool.run, source="samples")["value"]
+    named = {"scaling": laws} | {name: apiece.fit(pool.run, method=name) for name in also}
     fixed = {
         f"{name} {size}": rules.pick(each.mean(float(size)))
         for name, each in named.items()
@@ -104,16 +129,16 @@ def addition(
         for size in sizes:
             chosen = dict(fixed)
             if redundancy:
-                chosen["aware"] = market.aware(size, take=take, quotas=quotas)
-            for repeat, subset, rng in market.draws(size, repeats):
+                chosen["aware"] = pool.aware(size, take=take, quotas=quotas)
+            for repeat, subset, rng in pool.draws(size, repeats):
                 chosen["random"] = rules.pick(rng.random(laws.n_points))
                 rows += [
                     {"repeat": repeat, "at": size, "method": name, **gained}
-                    for name, gained in market.gains(subset, chosen)
+                    for name, gained in pool.gains(subset, chosen)
                 ]
                 tracker.advance(1)
     return Experiment(
-        "addition", _frame(rows), "at", market.trial.measures, {"take": take, **market.settings}
+        "addition", pd.DataFrame(rows), "at", pool.trial.measures, {"take": take, **pool.settings}
     )
 
 
@@ -128,9 +153,9 @@ def acquire(
     redundancy: bool = True,
     random_state: RandomState = 0,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[CandidateSettings],
 ) -> Experiment:
-    """Buy candidates up to a budget, and watch the model improve as it is spent.
+    """Buy candidates up to a budget, and measure the model as the budget is spent.
 
     Parameters
     ----------
@@ -139,20 +164,32 @@ def acquire(
     at
         Size of the training set before anything is bought.
     budget
-        What may be spent; a candidate costs 1 unless ``costs`` says otherwise.
+        Largest total cost; a candidate costs 1 unless ``costs`` says otherwise.
     costs
         Cost of every candidate, by id or in their order.
     steps
-        At how many shares of the budget to measure.
+        Number of shares of the budget at which to measure.
 
     Returns
     -------
     Experiment
         By ``spent``: methods ``scaling``, ``aware``, ``shapley``, ``random``; measures ``gain`` and
         ``accuracy``.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.experiments import acquire
+    >>> data, _ = load_demo(flipped=0)
+    >>> result = acquire(
+    ...     data, at=30, budget=10, steps=2, repeats=2, n_candidates=40, samples=10,
+    ...     redundancy=False, progress=False,
+    ... )
+    >>> result.by, sorted(set(result.samples["spent"]))
+    ('spent', [5.0, 10.0])
     """
-    market = Market.of(dataset, [int(at)], seed_from(random_state), progress, **settings)
-    laws = market.laws
+    pool = CandidatePool.of(dataset, [int(at)], seed_from(random_state), progress, **settings)
+    laws = pool.laws
     rules = make_rules(
         take=None,
         quotas=None,
@@ -162,14 +199,14 @@ def acquire(
         labels=None,
         is_known=laws.has_law,
     )
-    values = apiece.value(market.run, source="samples")["value"].to_numpy()
+    values = apiece.value(pool.run, source="samples")["value"].to_numpy()
     chosen = {"scaling": rules.pick(laws.mean(float(at))), "shapley": rules.pick(values)}
     if redundancy:
-        chosen["aware"] = market.aware(at, costs=rules.cost, budget=budget)
+        chosen["aware"] = pool.aware(at, costs=rules.cost, budget=budget)
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(repeats, 0)
-        for repeat, subset, rng in market.draws(at, repeats):
+        for repeat, subset, rng in pool.draws(at, repeats):
             chosen["random"] = rules.pick(rng.random(laws.n_points) * rules.cost)
             for share in budget * np.arange(1, steps + 1) / steps:
                 bought = {
@@ -178,15 +215,15 @@ def acquire(
                 }
                 rows += [
                     {"repeat": repeat, "spent": float(share), "method": name, **gained}
-                    for name, gained in market.gains(subset, bought)
+                    for name, gained in pool.gains(subset, bought)
                 ]
             tracker.advance(1)
-    told = {"at": at, "budget": budget, **market.settings}
-    return Experiment("acquire", _frame(rows), "spent", market.trial.measures, told)
+    attrs = {"at": at, "budget": budget, **pool.settings}
+    return Experiment("acquire", pd.DataFrame(rows), "spent", pool.trial.measures, attrs)
 
 
 @dataclass(frozen=True, eq=False)
-class Market:
+class CandidatePool:
     """Candidates with their laws, and a pool whose training sets they may join."""
 
     trial: Trial
@@ -210,22 +247,19 @@ class Market:
         n_jobs: int = 1,
         run: Run | None = None,
         test: tuple[FloatArray, AnyArray] | None = None,
-    ) -> Market:
-        """Value the candidates at sizes around those that are asked for."""
+    ) -> CandidatePool:
+        """Value the candidates at sizes around the requested ones."""
         if not dataset.n_candidates:
             dataset = moved_outside(dataset, n_candidates, seed)
         trial = Trial.of(dataset, model=model, metric=metric, seed=seed, test=test)
         low, high = sizes[0], sizes[-1]
-        run = (
-            run
-            if run is not None
-            else apiece.collect(
+        if high == low:  # a law needs different sizes, on both sides of the requested one
+            low, high = max(1, low // 2), min(2 * low, dataset.n_pool)
+        if run is None:
+            run = apiece.collect(
                 trial.dataset,
                 points=[],
-                # A law needs sizes that differ, on both sides of the one that is asked for.
-                sizes=(low, high)
-                if high > low
-                else (max(1, low // 2), min(2 * low, dataset.n_pool)),
+                sizes=(low, high),
                 samples=samples,
                 model=model,
                 metric=metric,
@@ -233,11 +267,10 @@ class Market:
                 n_jobs=n_jobs,
                 progress=progress,
             )
-        )
-        told = {"samples": samples, "method": method, "seed": seed}
-        return cls(trial, run, apiece.fit(run, method=method), told)
+        attrs = {"samples": samples, "method": method, "seed": seed}
+        return cls(trial, run, apiece.fit(run, method=method), attrs)
 
-    def aware(self, at: int, **asked: Any) -> IntArray:
+    def aware(self, at: int, **options: Any) -> IntArray:
         """Pick candidates that are valued together."""
         picks = apiece.select(
             self.laws,
@@ -247,12 +280,12 @@ class Market:
             model=self.trial.model.estimator,
             metric=self.trial.metric,
             random_state=self.trial.seed,
-            **asked,
+            **options,
         )
         return np.array([self.laws.position(point) for point in picks.index], dtype=np.int64)
 
     def draws(self, size: int, repeats: int) -> Iterator[tuple[int, IntArray, np.random.Generator]]:
-        """Yield training sets of the pool, each with a generator of its own."""
+        """Yield training sets of the pool, each with a separate random generator."""
         plan = self.trial.draws(size, repeats)
         for repeat in range(repeats):
             yield repeat, plan[repeat].subset, stream(self.trial.seed, 4, size, repeat)
@@ -267,9 +300,3 @@ class Market:
             after = self.trial.score(np.concatenate([subset, outside + rows]))
             rises = dict(zip(self.trial.measures, (after - before).tolist(), strict=True))
             yield name, {**rises, "before": float(before[-1])}
-
-
-def _frame(rows: list[dict[str, Any]]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(rows)

@@ -15,10 +15,20 @@ from apiece._base.typing import BoolArray, FloatArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
 from apiece.estimators import DEFAULT_METHOD
-from apiece.experiments._removal import METHODS, part_of, values_by
+from apiece.experiments._removal import METHODS, ValuationSettings, part_of, values_by
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
 from apiece.uses import plausibility
+
+_VALUED = {
+    "auc": "probability that a flipped point has a lower value than another",
+    "f1": "share of flipped points among as many of the lowest",
+}
+_SUGGESTED = {
+    "precision": "share of suggestions that are flipped points",
+    "recall": "share of flipped points that are suggested",
+    "corrected": "share of suggestions with the right label",
+}
 
 
 def mislabel(
@@ -48,23 +58,35 @@ def mislabel(
     n
         Points of the pool in each repeat; at most all.
     samples
-        Contributions a point.
+        Contributions per point.
     repeats
-        How often, with points and flips of its own each.
+        Number of repeats, each with other points and flips.
     methods
-        Which valuations take part: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``, and
-        ``plausibility``, which asks models that have not seen a point for its label.
+        Valuations to include: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``, and
+        ``plausibility``, the predictions of models that were not trained on the point.
     suggest
-        Whether the labels that `advise` suggests take part, as method ``relabel``.
+        Whether to include the labels that `advise` suggests, as method ``relabel``.
     model, metric, method, random_state, n_jobs, progress
         As in `addition`.
 
     Returns
     -------
     Experiment
-        By ``flipped``: ``auc`` (probability that a flipped point is worth less than another),
-        ``f1`` (share of flipped ones among as many of the lowest points), and for ``relabel`` alone
+        By ``flipped``: ``auc`` (probability that a flipped point has a lower value than another),
+        ``f1`` (share of flipped points among as many of the lowest), and for ``relabel`` only
         ``precision``, ``recall`` and ``corrected`` (share of suggestions with the right label).
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.experiments import mislabel
+    >>> data, _ = load_demo(flipped=0)
+    >>> result = mislabel(
+    ...     data, flipped=(0.2,), n=100, samples=10, repeats=1, methods=("plausibility",),
+    ...     suggest=False, progress=False,
+    ... )
+    >>> bool(result.table()["auc"].iloc[0] > 0.6)
+    True
     """
     if not dataset.is_classification:
         raise PlanError(
@@ -78,8 +100,8 @@ def mislabel(
             "example flipped=(0.1,)."
         )
     seed = seed_from(random_state)
-    settings = {"model": model, "metric": metric}
-    trial = Trial.of(dataset, **settings, seed=seed)
+    settings = ValuationSettings(model, metric, method, samples, n_jobs)
+    trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(repeats * len(flipped), 0)
@@ -88,44 +110,40 @@ def mislabel(
             for share in flipped:
                 rng = stream(seed, 6, repeat, round(1e6 * share))
                 noisy, is_wrong = with_flips(part, share, rng)
-                run = apiece.collect(
-                    noisy,
-                    samples=samples,
-                    random_state=seed + repeat,
-                    n_jobs=n_jobs,
-                    progress=False,
-                    **settings,
-                )
-                laws = apiece.fit(run, method=method)
-                where = {"repeat": repeat, "flipped": float(share)}
-                known = [name for name in methods if name != "plausibility"]
-                values = values_by(known, noisy, run, laws, seed + repeat, **settings)
-                if "plausibility" in methods:
-                    asked = plausibility(noisy, random_state=seed)
-                    values["plausibility"] = asked["plausibility"].to_numpy()[: noisy.n_pool]
-                rows += [
-                    where | {"method": name} | detection(value, is_wrong)
-                    for name, value in values.items()
-                ]
+                scored = _detections(methods, noisy, is_wrong, settings, (seed, repeat))
                 if suggest:
-                    advice = apiece.advise(noisy, random_state=seed, progress=False, **settings)
+                    advice = apiece.advise(
+                        noisy, random_state=seed, progress=False, model=model, metric=metric
+                    )
                     table = advice.table().iloc[: noisy.n_pool]
-                    rows.append(where | {"method": "relabel"} | _suggested(table, part, is_wrong))
+                    scored["relabel"] = _suggested(table, part, is_wrong)
+                rows += [
+                    {"repeat": repeat, "flipped": float(share), "method": name} | score
+                    for name, score in scored.items()
+                ]
                 tracker.advance(1)
     import pandas as pd
 
-    measures = {
-        "auc": "probability that a flipped point is worth less than another",
-        "f1": "share of flipped points among as many of the lowest",
-    }
-    if suggest:
-        measures |= {
-            "precision": "share of suggestions that are flipped points",
-            "recall": "share of flipped points that are suggested",
-            "corrected": "share of suggestions with the right label",
-        }
-    told = {"n": n, "samples": samples, "seed": seed, "method": method}
-    return Experiment("mislabel", pd.DataFrame(rows), "flipped", measures, told)
+    measures = _VALUED | _SUGGESTED if suggest else _VALUED
+    attrs = {"n": n, "samples": samples, "seed": seed, "method": method}
+    return Experiment("mislabel", pd.DataFrame(rows), "flipped", measures, attrs)
+
+
+def _detections(
+    methods: Sequence[str],
+    noisy: Dataset,
+    is_wrong: BoolArray,
+    settings: ValuationSettings,
+    seeds: tuple[int, int],
+) -> dict[str, dict[str, float]]:
+    """Return how well the values of each method detect the flipped labels."""
+    seed, repeat = seeds
+    known = [name for name in methods if name != "plausibility"]
+    values = values_by(known, noisy, settings, seed + repeat)
+    if "plausibility" in methods:
+        table = plausibility(noisy, random_state=seed)
+        values["plausibility"] = table["plausibility"].to_numpy()[: noisy.n_pool]
+    return {name: detection(value, is_wrong) for name, value in values.items()}
 
 
 def with_flips(
@@ -142,8 +160,11 @@ def with_flips(
 
 
 def detection(value: FloatArray, is_wrong: BoolArray) -> dict[str, float]:
-    """Return how well low values point at wrong labels; a point without a value counts as middling.
+    """Return how well low values point at wrong labels; a missing value counts as the median.
 
+    Examples
+    --------
+    >>> import numpy as np
     >>> detection(np.array([0.1, -0.2, 0.3, 0.4]), np.array([False, True, False, False]))
     {'auc': 1.0, 'f1': 1.0}
     """
@@ -158,12 +179,12 @@ def detection(value: FloatArray, is_wrong: BoolArray) -> dict[str, float]:
 
 
 def _suggested(table: Any, truth: Dataset, is_wrong: BoolArray) -> dict[str, float]:
-    is_told = (table["advice"] == "relabel").to_numpy()
+    is_suggested = (table["advice"] == "relabel").to_numpy()
     right = truth.labels()[: truth.n_pool]
     is_right = table["to"].to_numpy() == right
-    n_told = max(1, int(is_told.sum()))
+    n_suggested = max(1, int(is_suggested.sum()))
     return {
-        "precision": float((is_told & is_wrong).sum() / n_told),
-        "recall": float((is_told & is_wrong).sum() / is_wrong.sum()),
-        "corrected": float((is_told & is_right).sum() / n_told),
+        "precision": float((is_suggested & is_wrong).sum() / n_suggested),
+        "recall": float((is_suggested & is_wrong).sum() / is_wrong.sum()),
+        "corrected": float((is_suggested & is_right).sum() / n_suggested),
     }

@@ -1,15 +1,14 @@
 r"""Removing points: does a model improve without the points that harm, and suffer without the best?
 
 All points of the pool are valued; then the lowest (or the highest) are left out, more and more of
-them, and the model is trained on the rest. Every repeat values and removes from a random part of
-the pool of its own.
+them, and the model is trained on the rest. Every repeat uses another random part of the pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,32 +27,50 @@ from apiece.uses import knn_shapley, leave_one_out
 if TYPE_CHECKING:
     import pandas as pd
 
-    from apiece.laws import Laws
-    from apiece.store import Run
-
 METHODS = ("law", "shapley", "knn-shapley", "loo", "random")
 
 
-def values_by(
-    methods: Sequence[str], dataset: Dataset, run: Run, laws: Laws, seed: int, **settings: Any
-) -> dict[str, FloatArray]:
-    """Value the pool's points by several methods, each of shape ``(n_pool,)``; unknown is nan.
+class ValuationSettings(NamedTuple):
+    """Model and metric, method of the laws, contributions per point, and worker processes."""
 
-    ``law`` is the law at the size of the pool, ``shapley`` the Monte Carlo mean of the same
-    contributions, ``knn-shapley`` and ``loo`` (leave-one-out) need none, ``random`` is chance.
+    model: Any
+    metric: Any
+    method: str
+    samples: int
+    n_jobs: int
+
+
+def values_by(
+    methods: Sequence[str], dataset: Dataset, settings: ValuationSettings, seed: int
+) -> dict[str, FloatArray]:
+    """Value the points of the pool by several methods, each of shape ``(n_pool,)``.
+
+    ``law`` is the law at the size of the pool. ``shapley`` is the Monte Carlo mean of the same
+    contributions. ``knn-shapley`` and ``loo`` (leave-one-out) need no contributions. ``random`` is
+    random numbers. Unknown values are nan.
     """
     for name in methods:
         one_of("method", name, METHODS)
-    ways: dict[str, Callable[[], pd.Series[Any]]] = {
+    trained = {"model": settings.model, "metric": settings.metric}
+    run = apiece.collect(
+        dataset,
+        samples=settings.samples,
+        random_state=seed,
+        n_jobs=settings.n_jobs,
+        progress=False,
+        **trained,
+    )
+    laws = apiece.fit(run, method=settings.method)
+    tables: dict[str, Callable[[], pd.Series[Any]]] = {
         "law": lambda: apiece.value(laws, kind="loo", n=dataset.n_pool)["value"],
         "shapley": lambda: apiece.value(run, source="samples")["value"],
         "knn-shapley": lambda: knn_shapley(dataset)["value"],
-        "loo": lambda: leave_one_out(dataset, random_state=seed, **settings)["value"],
+        "loo": lambda: leave_one_out(dataset, random_state=seed, **trained)["value"],
     }
     ids = dataset.ids[: dataset.n_pool]
     chance = stream(seed, 5).random(dataset.n_pool)
     return {
-        name: chance if name == "random" else ways[name]().reindex(ids).to_numpy()
+        name: chance if name == "random" else tables[name]().reindex(ids).to_numpy()
         for name in methods
     }
 
@@ -88,11 +105,11 @@ def removal(
     n
         Points of the pool in each repeat; at most all.
     samples
-        Contributions a point.
+        Contributions per point.
     repeats
-        How often, each with points of its own.
+        Number of repeats, each with other points.
     methods
-        Which valuations take part; see `METHODS`.
+        Valuations to include; see `METHODS`.
     model, metric, method, random_state, n_jobs, progress
         As in `addition`.
 
@@ -100,6 +117,18 @@ def removal(
     -------
     Experiment
         By ``share``; measures ``gain`` and ``accuracy`` against training on all points.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.experiments import removal
+    >>> data, _ = load_demo(flipped=0)
+    >>> result = removal(
+    ...     data, shares=(0.2,), n=100, samples=10, repeats=2, methods=("law", "random"),
+    ...     progress=False,
+    ... )
+    >>> result.table().index.tolist()
+    [(0.2, 'law'), (0.2, 'random')]
     """
     one_of("remove", remove, ("lowest", "highest"))
     bad = [share for share in shares if not 0 < share < 1]
@@ -109,26 +138,16 @@ def removal(
             "example shares=(0.1, 0.2)."
         )
     seed = seed_from(random_state)
-    settings = {"model": model, "metric": metric}
+    settings = ValuationSettings(model, metric, method, samples, n_jobs)
     sign = 1.0 if remove == "lowest" else -1.0
-    trial = Trial.of(dataset, **settings, seed=seed)
+    trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(repeats, 0)
         for repeat in range(repeats):
             part = part_of(trial, n, repeat)
-            run = apiece.collect(
-                part.dataset,
-                samples=samples,
-                random_state=seed + repeat,
-                n_jobs=n_jobs,
-                progress=False,
-                **settings,
-            )
-            laws = apiece.fit(run, method=method)
-            values = values_by(methods, part.dataset, run, laws, seed + repeat, **settings)
-            everyone = np.arange(part.dataset.n_pool)
-            before = part.score(everyone)
+            values = values_by(methods, part.dataset, settings, seed + repeat)
+            before = part.score(np.arange(part.dataset.n_pool))
             for name, value in values.items():
                 order = np.argsort(sign * value, kind="stable")  # nan sorts last, and stays longest
                 for share in shares:
@@ -141,8 +160,8 @@ def removal(
             tracker.advance(1)
     import pandas as pd
 
-    told = {"remove": remove, "n": n, "samples": samples, "seed": seed, "method": method}
-    return Experiment("removal", pd.DataFrame(rows), "share", trial.measures, told)
+    attrs = {"remove": remove, "n": n, "samples": samples, "seed": seed, "method": method}
+    return Experiment("removal", pd.DataFrame(rows), "share", trial.measures, attrs)
 
 
 def part_of(trial: Trial, n: int, repeat: int) -> Trial:

@@ -1,4 +1,4 @@
-"""What an experiment found: every repeat of every method, and a table of means and differences."""
+"""Result of an experiment: every repeat of every method, and a table of means and differences."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ class Experiment:
         The measured columns, each with its unit in words. More is better in all of them.
     attrs
         Settings of the experiment.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> samples = pd.DataFrame(
+    ...     {
+    ...         "repeat": [0, 0, 1, 1],
+    ...         "at": [100] * 4,
+    ...         "method": ["law", "random"] * 2,
+    ...         "gain": [0.3, 0.1, 0.5, 0.1],
+    ...     }
+    ... )
+    >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
+    >>> result.table().loc[(100, "law"), ["gain", "gain_over_random"]].round(2).tolist()
+    [0.4, 0.3]
     """
 
     name: str
@@ -42,8 +57,8 @@ class Experiment:
         Parameters
         ----------
         against
-            Methods that each other one is compared with, repeat by repeat; those that took no part
-            are left out.
+            Baselines that every other method is compared with, repeat by repeat; missing ones are
+            skipped.
 
         Returns
         -------

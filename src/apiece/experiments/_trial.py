@@ -1,4 +1,4 @@
-"""What experiments share: rows held out for testing, training for real, and draws."""
+"""Common part of experiments: rows held out for testing, training, and draws."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Trial:
     model, metric
         What is trained, and its loss.
     seed
-        Decides everything random.
+        Seed of all random numbers.
     """
 
     dataset: Dataset
@@ -78,7 +78,7 @@ class Trial:
 
     @property
     def measures(self) -> dict[str, str]:
-        """What `score` returns, in words."""
+        """The results of `score`, in words."""
         measures = {"gain": f"fall of {self.metric.name} on test rows"}
         if self.dataset.is_classification:
             measures["accuracy"] = "rise of the share of test rows predicted rightly"
@@ -92,7 +92,7 @@ class Trial:
         rows
             Positions of the training points.
         y
-            Targets of all points, if not the dataset's own.
+            Targets of all points, instead of those of the dataset.
         """
         data = self.dataset
         targets = data.points_y if y is None else y
@@ -128,7 +128,7 @@ def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
     if not 1 <= n < dataset.n_pool:
         raise PlanError(
             f"{n} points cannot leave a pool of {dataset.n_pool} to be candidates: expected 1 to "
-            f"{dataset.n_pool - 1}. Ask for fewer, or pass a dataset with candidates of its own."
+            f"{dataset.n_pool - 1}. Ask for fewer, or pass a dataset that has candidates."
         )
     order = stream(seed, 3).permutation(dataset.n_pool)
     order = np.concatenate([np.sort(order[n:]), np.sort(order[:n])])

@@ -1,7 +1,7 @@
-"""The paper from one command: its tables and figures, each beside what the paper reports.
+"""The paper's tables and figures from one command, each next to the numbers in the paper.
 
-They are made from ordinary runs under one folder, which are collected once, shared by all that
-need them, and continued where they stopped.
+They are made from ordinary runs under one folder. Each run is collected once, shared by all
+exhibits that need it, and continued if it was interrupted.
 """
 
 from __future__ import annotations

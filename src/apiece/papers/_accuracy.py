@@ -20,39 +20,39 @@ from apiece._base.typing import FloatArray
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Shown, count_axis, decades, exhibit, panels
+from apiece.papers._exhibit import Artifact, count_axis, decades, exhibit, panels
 from apiece.papers._runs import Setting
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
 
 METHODS: Final = ("likelihood", "amortized", "bayes")
 PAPERS: Final = Likelihood("power", prior_sd=None)
-_MOST: Final = 100  # samples with which networks are trained: with more they have no advantage
+_MOST: Final = 100  # samples for networks: with more they have no advantage
 
 
 def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
     table = bench.contributions(Setting(dataset, design="uniform"))
-    some = table.where(table.task < samples)
+    first = table.where(table.task < samples)
     if method == "amortized":
-        return apiece.fit(some, Amortized("power"), dataset=bench.dataset(dataset))
-    return apiece.fit(some, PAPERS if method == "likelihood" else Bayes("power"))
+        return apiece.fit(first, Amortized("power"), dataset=bench.dataset(dataset))
+    return apiece.fit(first, PAPERS if method == "likelihood" else Bayes("power"))
 
 
 def has_network(bench: Bench) -> bool:
-    """Whether the amortized estimator takes part: it needs torch, and many seconds each time."""
+    """Whether the amortized estimator is included: it needs torch, and many seconds per fit."""
     return bench.scale.network and find_spec("torch") is not None
 
 
-def scores(told: FloatArray, psi: FloatArray) -> dict[str, float]:
+def scores(predicted: FloatArray, psi: FloatArray) -> dict[str, float]:
     """Compare predicted with mean contributions over points: R², Pearson, Spearman."""
-    known = np.isfinite(told) & np.isfinite(psi)
-    told, psi = told[known], psi[known]
-    left = np.sum((psi - told) ** 2) / np.sum((psi - psi.mean()) ** 2)
+    known = np.isfinite(predicted) & np.isfinite(psi)
+    predicted, psi = predicted[known], psi[known]
+    left = np.sum((psi - predicted) ** 2) / np.sum((psi - psi.mean()) ** 2)
     return {
         "R²": float(1 - left),
-        "Pearson": float(np.corrcoef(told, psi)[0, 1]),
-        "Spearman": float(spearmanr(told, psi).statistic),
+        "Pearson": float(np.corrcoef(predicted, psi)[0, 1]),
+        "Spearman": float(spearmanr(predicted, psi).statistic),
     }
 
 
@@ -61,7 +61,7 @@ def against(
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Yield every size of a run, what laws predict there, and what was measured.
 
-    Of the points that both have, since the runs may be of different scales.
+    Only points in both are used, because the runs may have different scales.
     """
     means = bench.means(setting)
     row = pd.Index(laws.ids).get_indexer(pd.Index(bench.contributions(setting).ids))
@@ -88,9 +88,9 @@ def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
                 continue
             laws = fitted(bench, method, samples, lead)
             for setting in filter(bench.has, runs):
-                for k, told, psi in against(bench, setting, laws):
+                for k, predicted, psi in against(bench, setting, laws):
                     where = {"data": title, "method": method, "samples": samples, "k": k}
-                    rows.append(where | scores(told, psi))
+                    rows.append(where | scores(predicted, psi))
     return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
 
 
@@ -100,11 +100,11 @@ def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
     *("uniform",),
     paper="IMDB: one point, 100 samples; the curve allows more deviation at small sizes.",
 )
-def figure2(bench: Bench) -> Shown:
+def figure2(bench: Bench) -> Artifact:
     """Samples of one point and the law fitted to them, with its interval."""
     lead, samples = bench.lead("uniform"), min(100, max(bench.scale.counts))
     if lead is None:
-        return Shown.nothing()
+        return Artifact.nothing()
     table = bench.contributions(Setting(lead, design="uniform"))
     part = table.where(table.task < samples)
     laws = fitted(bench, "likelihood", samples, lead)
@@ -118,7 +118,7 @@ def figure2(bench: Bench) -> Shown:
         ax.set_ylim(*np.quantile(part.delta[mine], [0.01, 0.99]))
     one = {"data": bench.title(lead), "point": laws.ids[row], "samples": int(mine.sum())}
     noise = {"sigma": laws.sigma[row], "beta": laws.beta[row]}
-    return Shown(
+    return Artifact(
         pd.DataFrame([{**one, "c": laws.c[row], "alpha": laws.alpha[row], **noise}]), figure
     )
 
@@ -142,18 +142,18 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
 
 
 def _judged(bench: Bench) -> str:
-    """Tell what counts as true: means of how many samples at each size."""
+    """Describe the truth: means of how many samples at each size."""
     lead = bench.lead("grid", "uniform") or ""
     fitted_to = bench.contributions(Setting(lead, design="uniform")).ids
-    told = []
+    parts = []
     for setting in filter(bench.has, (Setting(lead), Setting(lead, design="beyond"))):
         table = bench.contributions(setting)
         k, n = np.unique(table.k), len(np.intersect1d(table.ids, fitted_to))
         each = len(table) / table.n_points / len(k)
-        told.append(
-            f"from {k[0]:,} to {k[-1]:,} means of {each:,.0f} samples a size for {n:,} points"
+        parts.append(
+            f"from {k[0]:,} to {k[-1]:,} means of {each:,.0f} samples per size for {n:,} points"
         )
-    return f"What is predicted: {'; '.join(told)}."
+    return f"What is predicted: {'; '.join(parts)}."
 
 
 @exhibit(
@@ -162,13 +162,13 @@ def _judged(bench: Bench) -> str:
     *("grid", "beyond"),
     paper="High within 100 to 1,000, a little lower ten times beyond; more samples are better.",
 )
-def figure7(bench: Bench) -> Shown:
+def figure7(bench: Bench) -> Artifact:
     """Pearson correlation by size."""
     table = by_size(bench)
     if table.empty:
-        return Shown.nothing()
+        return Artifact.nothing()
     names = ["data", "method", "samples"]
-    return Shown(
+    return Artifact(
         table.pivot(index=names, columns="k", values="Pearson").reset_index(),
         _curves(bench, table, ("Pearson",)),
         _judged(bench),
@@ -181,24 +181,24 @@ def figure7(bench: Bench) -> Shown:
     *("grid", "beyond"),
     paper="IMDB: all three measures near 1, most of all at larger sizes.",
 )
-def figure14(bench: Bench) -> Shown:
+def figure14(bench: Bench) -> Artifact:
     """Scatter plots for the likelihood estimator with the most samples."""
     lead, samples = bench.lead("grid", "uniform"), max(bench.scale.counts)
     if lead is None:
-        return Shown.nothing()
+        return Artifact.nothing()
     sizes = list(against(bench, Setting(lead), fitted(bench, "likelihood", samples, lead)))
     chosen = np.unique(np.linspace(0, len(sizes) - 1, 4).round().astype(int))
     rows = []
     with panels(len(chosen), columns=4) as (figure, axes):
         for column, ax in zip(chosen, axes, strict=True):
-            k, told, psi = sizes[column]
-            frames = [pd.DataFrame({"value": each}) for each in (told, psi)]
+            k, predicted, psi = sizes[column]
+            frames = [pd.DataFrame({"value": each}) for each in (predicted, psi)]
             plot_agreement(*frames, names=("predicted", "measured"), ax=ax)
             ax.set_title(f"k = {k:,}")
             ax.locator_params(axis="x", nbins=4)
             where = {"data": bench.title(lead), "samples": samples, "k": k}
-            rows.append(where | scores(told, psi))
-    return Shown(pd.DataFrame(rows), figure, _judged(bench))
+            rows.append(where | scores(predicted, psi))
+    return Artifact(pd.DataFrame(rows), figure, _judged(bench))
 
 
 @exhibit(
@@ -207,17 +207,17 @@ def figure14(bench: Bench) -> Shown:
     *("grid", "beyond"),
     paper="Correlations stay high ten times beyond the fitted sizes, where R² falls.",
 )
-def figure15(bench: Bench) -> Shown:
+def figure15(bench: Bench) -> Artifact:
     """All three measures by size."""
     table = by_size(bench)
     if table.empty:
-        return Shown.nothing()
+        return Artifact.nothing()
     measures = ["R²", "Pearson", "Spearman"]
     where = np.where(table["k"] <= bench.scale.sizes[1], "fitted", "beyond")
     names = ["data", "method", "samples", "sizes"]
     means = table.assign(sizes=where).groupby(names, sort=False)[measures].mean()
     figure = _curves(bench, table, ("R²", "Pearson", "Spearman"))
-    return Shown(means.reset_index(), figure, _judged(bench))
+    return Artifact(means.reset_index(), figure, _judged(bench))
 
 
 @exhibit(
@@ -226,11 +226,11 @@ def figure15(bench: Bench) -> Shown:
     *("grid", "beyond"),
     paper="R² comes near 1 with few samples within the fitted sizes, not beyond them.",
 )
-def figure16(bench: Bench) -> Shown:
-    """R² against the number of samples, a line for each size."""
+def figure16(bench: Bench) -> Artifact:
+    """R² against the number of samples, one line per size."""
     table = by_size(bench)
     if table.empty:
-        return Shown.nothing()
+        return Artifact.nothing()
     table = table[table["method"] == "likelihood"]
     inside = table["k"] <= bench.scale.sizes[1]
     parts = {"fitted sizes": table[inside], "beyond": table[~inside]}
@@ -243,4 +243,4 @@ def figure16(bench: Bench) -> Shown:
             if len(part):
                 ax.legend(fontsize="x-small")
     wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
-    return Shown(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))
+    return Artifact(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))

@@ -19,81 +19,83 @@ from apiece._base.files import make_folder, write_whole
 from apiece.experiments._trial import Trial
 from apiece.papers import _paper
 from apiece.papers._bench import TEST, Bench
-from apiece.papers._exhibit import Shown, exhibit
+from apiece.papers._exhibit import Artifact, exhibit
 from apiece.papers._runs import PAPER_LOSS, Setting
 from apiece.papers._scale import SCALES, Addition
 
-_TRAININGS: Final = 7  # of a repeat at a size: before, and with six selections
+_TRAININGS: Final = 7  # per repeat and size: before, and with six selections
 
 
-def outcomes(bench: Bench, dataset: str, asked: Addition) -> pd.DataFrame | None:
+def outcomes(bench: Bench, dataset: str, addition: Addition) -> pd.DataFrame | None:
     """Return every repeat of an experiment, from its file if it was done before."""
-    path = _file(bench, dataset, asked)
+    path = _file(bench, dataset, addition)
     if not path.is_file():
         setting = Setting(dataset, design="candidates")
         if bench.stored or not bench.has(setting):
             return None
-        market = bench.market(dataset)
-        found = experiments.addition(
-            market.data,
-            take=asked.take,
-            at=asked.at,
-            repeats=asked.repeats,
+        candidate_data = bench.candidate_data(dataset)
+        experiment = experiments.addition(
+            candidate_data.data,
+            take=addition.take,
+            at=addition.at,
+            repeats=addition.repeats,
             quotas="balanced",
             redundancy=False,
             random_state=0,
             progress=bench.progress,
             run=bench.run(setting),
-            test=market.test,
+            test=candidate_data.test,
             method="likelihood",  # the paper's, with a prior on its decays
             also=["bayes"],
             metric=PAPER_LOSS,
         )
         make_folder(path.parent)
-        write_whole(path, found.samples.to_csv(index=False).encode())
+        write_whole(path, experiment.samples.to_csv(index=False).encode())
     return pd.read_csv(path)
 
 
 def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
-    """Tell the trainings of the experiments on a dataset, and the minutes that are left of them."""
-    market = bench.market(dataset)
-    trial = Trial.of(market.data, model="logistic", metric=PAPER_LOSS, seed=0, test=market.test)
+    """Return the trainings of the experiments on a dataset, and the minutes that remain."""
+    candidate_data = bench.candidate_data(dataset)
+    trial = Trial.of(
+        candidate_data.data, model="logistic", metric=PAPER_LOSS, seed=0, test=candidate_data.test
+    )
     rows = []
-    for asked in bench.scale.additions:
-        is_left = not _file(bench, dataset, asked).is_file()
+    for addition in bench.scale.additions:
+        is_left = not _file(bench, dataset, addition).is_file()
         start = process_time()
-        for size in asked.at if is_left else ():
+        for size in addition.at if is_left else ():
             trial.score(trial.draws(size, 1)[0].subset)
-        each = _TRAININGS * asked.repeats  # at each size
+        each = _TRAININGS * addition.repeats  # at each size
         rows.append(
             {
-                "run": f"{dataset}-logistic-addition-{asked.take}",
+                "run": f"{dataset}-logistic-addition-{addition.take}",
                 "points": bench.scale.candidates,
-                "sizes": len(asked.at),
-                "samples": asked.repeats,
-                "contributions": each * len(asked.at),
-                "left": is_left * each * len(asked.at),
+                "sizes": len(addition.at),
+                "samples": addition.repeats,
+                "contributions": each * len(addition.at),
+                "left": is_left * each * len(addition.at),
                 "minutes": each * (process_time() - start) / 60 if is_left else 0.0,
             }
         )
     return pd.DataFrame(rows)
 
 
-def _file(bench: Bench, dataset: str, asked: Addition) -> Path:
-    """Return where an experiment is kept; where what is stored must do, of whichever scale."""
-    name = f"{dataset}-logistic-balanced-{asked.take}.csv"
+def _file(bench: Bench, dataset: str, addition: Addition) -> Path:
+    """Return the file of an experiment; if only stored results may be used, of any scale."""
+    name = f"{dataset}-logistic-balanced-{addition.take}.csv"
     scales = (bench.scale.name, *SCALES) if bench.stored else (bench.scale.name,)
     places = [bench.to / "runs" / scale / name for scale in scales]
     return next((place for place in places if place.is_file()), places[0])
 
 
-def _added(bench: Bench, which: int, end: int) -> Shown:
-    """Set the measured rises of accuracy beside the paper's, in percent."""
-    asked = bench.scale.additions[which]
+def _added(bench: Bench, which: int, end: int) -> Artifact:
+    """Return the measured rises of accuracy next to the paper's, in percent."""
+    addition = bench.scale.additions[which]
     paper = list(_paper.ADDITION.values())[2 * which + end]
     rows = []
     for dataset in bench.datasets:
-        for method, rise in _rises(bench, dataset, asked, asked.at[end]).items():
+        for method, rise in _rises(bench, dataset, addition, addition.at[end]).items():
             known = paper.get(method, {}).get(dataset)
             rows.append(
                 {
@@ -107,22 +109,21 @@ def _added(bench: Bench, which: int, end: int) -> Shown:
                     "± paper": known.std if known else np.nan,
                 }
             )
-    names = ["data", "method", "repeats", "measured", "± over repeats", "± of the mean"]
-    return Shown(
-        pd.DataFrame(rows, columns=[*names, "paper", "± paper"]),
-        note=f"{asked.take} of {bench.scale.candidates:,} candidates, equally many of each class, "
+    return Artifact(
+        pd.DataFrame(rows),
+        note=f"{addition.take} of {bench.scale.candidates:,} candidates, equally many per class, "
         f"chosen from {bench.scale.candidate_samples:,} samples each at sizes from "
         f"{bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}, join training sets of "
-        f"{asked.at[end]:,} points, new ones in each repeat. *scaling* rests on the likelihood "
-        "estimator, as in the paper, *bayes* on apiece's own; *preceding* is the accuracy before "
-        f"anything is added. Candidates are scored on 5,000 rows, and accuracy is that on {TEST:,} "
-        "others (fewer where the data are few).",
+        f"{addition.at[end]:,} points, new ones in each repeat. *scaling* uses the likelihood "
+        "estimator, as in the paper; *bayes* is the default of apiece; *preceding* is the accuracy "
+        f"before the addition. Candidates are scored on 5,000 rows, and accuracy on {TEST:,} "
+        "other rows (fewer on small data).",
     )
 
 
-def _rises(bench: Bench, dataset: str, asked: Addition, size: int) -> dict[str, pd.Series]:
+def _rises(bench: Bench, dataset: str, addition: Addition, size: int) -> dict[str, pd.Series]:
     """Return the rise of accuracy in percent, repeat by repeat, of every method at a size."""
-    samples = outcomes(bench, dataset, asked)
+    samples = outcomes(bench, dataset, addition)
     if samples is None:
         return {}
     here = samples[samples["at"] == size]
@@ -133,6 +134,7 @@ def _rises(bench: Bench, dataset: str, asked: Addition, size: int) -> dict[str, 
 
 
 def _register(number: int, which: int, end: int) -> None:
+    """Register the table of an experiment (``which``) at one of its two sizes (``end``)."""
     (take, size), methods = list(_paper.ADDITION.items())[2 * which + end]
     rises = [method for method in methods if method != "preceding"]
     best = {name: max(rises, key=lambda m: methods[m][name].mean) for name in _paper.DATASETS}

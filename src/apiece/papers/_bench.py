@@ -1,6 +1,6 @@
-"""The bench: datasets, and the runs that the tables and figures share, each collected once.
+"""The bench: datasets, and the runs that tables and figures share, each collected once.
 
-Runs are ordinary ones in folders under ``to``, so what is interrupted goes on where it stopped.
+Runs are ordinary run folders under ``to``, so an interrupted reproduction continues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from apiece.collection import Design, make_plan
 from apiece.data import Dataset
 from apiece.engines import choose_engine
 from apiece.laws import Laws
-from apiece.papers._runs import Cost, Market, Means, Setting
+from apiece.papers._runs import CandidateData, Cost, Means, Setting
 from apiece.papers._scale import MODELS, SCALES, Scale
 from apiece.papers._sources import SOURCES, load
 from apiece.records import Contributions
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 _PAUSE: Final = 10  # times the usual gap between shards
 TEST: Final = 6000  # rows that test an addition, at most
-_SCORING: Final = 4000  # rows of the pool, at most, that score candidates beside the usual ones
+_SCORING: Final = 4000  # rows of the pool, at most, that score candidates, in addition to the usual
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Everything that tables and figures are made from.
+    """Datasets, runs and laws behind tables and figures.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class Bench:
     scale
         How much is computed.
     datasets, models
-        Names of those that take part, in order.
+        Names of the datasets and models to include, in order.
     n_jobs
         Worker processes.
     stored
-        Whether to make do with what is stored, also of runs that are not complete.
+        Whether to use only stored results, also of incomplete runs.
     progress
         As in `collect`.
     """
@@ -65,18 +65,15 @@ class Bench:
     _made: dict[tuple[object, ...], object] = field(default_factory=dict, init=False)
 
     def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return what was made under the key before, or make it now."""
+        """Return the cached object of a key, or make and cache it."""
         if key not in self._made:
             self._made[key] = make()
         return cast(T, self._made[key])
 
     def lead(self, *designs: str) -> str | None:
-        """Return the dataset of figures that show one alone: IMDB, as in the paper, if it is there.
+        """Return the dataset of figures that show a single one: IMDB, as in the paper, if present.
 
-        Parameters
-        ----------
-        *designs
-            Runs that it must have; None is returned if no dataset has them all.
+        The dataset must have a run of each design; None is returned if no dataset does.
         """
         for name in sorted(self.datasets, key=lambda name: name != "imdb"):
             if all(self.has(Setting(name, design=design)) for design in designs):
@@ -92,15 +89,15 @@ class Bench:
         kept = self.to / "data"
         return self.once(("dataset", name), lambda: load(name, self.data, cache=kept))
 
-    def market(self, name: str) -> Market:
+    def candidate_data(self, name: str) -> CandidateData:
         """Return a dataset with candidates to add, and rows to test on, all taken from its pool.
 
-        More rows score the candidates than points elsewhere: as in the paper's code, since what is
-        selected for 1,000 rows suits these very rows.
+        As in the paper's code, more rows score the candidates than in other runs, because a
+        selection for 1,000 rows overfits these rows.
         """
-        return self.once(("market", name), lambda: self._market(self.dataset(name)))
+        return self.once(("candidate_data", name), lambda: self._candidate_data(self.dataset(name)))
 
-    def _market(self, data: Dataset) -> Market:
+    def _candidate_data(self, data: Dataset) -> CandidateData:
         order = stream(0, 2).permutation(data.n_pool)
         n_test, n_more = min(TEST, data.n_pool // 3), min(_SCORING, data.n_pool // 5)
         ends = np.cumsum([self.scale.candidates, n_test, n_more])
@@ -112,15 +109,16 @@ class Bench:
             y_val=np.concatenate([data.y_val, data.y[more]]),
             ids_val=None,
         )
-        return Market(moved, (data.X[test], data.y[test]))
+        return CandidateData(moved, (data.X[test], data.y[test]))
 
     def of(self, setting: Setting) -> Dataset:
-        """Return the dataset of a run, with candidates if these are what it values."""
-        is_market = setting.design == "candidates"
-        return self.market(setting.dataset).data if is_market else self.dataset(setting.dataset)
+        """Return the dataset of a run; with candidates if the run values candidates."""
+        if setting.design == "candidates":
+            return self.candidate_data(setting.dataset).data
+        return self.dataset(setting.dataset)
 
     def settings(self, needs: tuple[str, ...]) -> Iterator[Setting]:
-        """Yield the runs behind needs.
+        """Yield the settings of the runs that are needed.
 
         ``grid`` is logistic regression alone, ``losses`` adds the log loss, ``models`` the others;
         ``uniform``, ``beyond`` and ``candidates`` are further runs of logistic regression.
@@ -128,7 +126,7 @@ class Bench:
         return (setting for setting in self._settings(needs) if self.has(setting))
 
     def has(self, setting: Setting) -> bool:
-        """Whether a run is at hand, or may be collected."""
+        """Whether a run is stored, or may be collected."""
         is_wanted = setting.model in self.models and setting.dataset in self.datasets
         return is_wanted and (not self.stored or self.n_stored(setting) > 0)
 
@@ -154,11 +152,11 @@ class Bench:
             yield Setting(lead, design="beyond")
 
     def grids(self, *needs: str) -> list[Setting]:
-        """Return the grids of some needs, for tables and figures that have one part for each."""
+        """Return the settings of grids, for tables and figures with one part per grid."""
         return list(self.settings(("grid", *needs)))
 
-    def asked(self, setting: Setting) -> dict[str, Any]:
-        """Return how `collect` is asked for a run."""
+    def request(self, setting: Setting) -> dict[str, Any]:
+        """Return the arguments of `collect` for a run."""
         scale, data = self.scale, self.of(setting)
         effort = scale.grid[setting.model]
         common: dict[str, Any] = {
@@ -182,12 +180,12 @@ class Bench:
         return common | design | {"samples": samples}
 
     def beyond(self, data: Dataset) -> list[int]:
-        """Return the sizes beyond the grid that the pool can serve."""
+        """Return the sizes beyond the grid for which the pool is large enough."""
         most = int(0.6 * data.n_pool)  # so that most points stay outside most training sets
         return sorted({min(size, most) for size in self.scale.beyond})
 
     def points(self, setting: Setting) -> IntArray:
-        """Return the points to value: random ones, among which those of other models are too."""
+        """Return the points to value: a random sample that contains those of the other models."""
         data = self.of(setting)
         if setting.design == "candidates":
             return data.n_pool + np.arange(data.n_candidates)
@@ -195,14 +193,14 @@ class Bench:
         return np.sort(stream(0, 1).permutation(data.n_pool)[:n])
 
     def folder(self, setting: Setting) -> Path:
-        """Return the folder of a run; where what is stored must do, the fullest of any scale."""
+        """Return the folder of a run; with ``stored``, the scale with most contributions."""
         places = [self.to / "runs" / name / str(setting) for name in (self.scale.name, *SCALES)]
         if not self.stored:
             return places[0]
         return self.once(("folder", setting), lambda: max(places, key=_stored))
 
     def minutes(self, setting: Setting) -> float:
-        """Return how long a run was collected: from shard to shard, pauses left out."""
+        """Return the minutes that a run took to collect, without pauses between shards."""
         shards = (self.folder(setting) / "shards").iterdir()
         gaps = np.diff(sorted(path.stat().st_mtime for path in shards))
         if not len(gaps):
@@ -211,12 +209,12 @@ class Bench:
         return float(worked.mean() * (len(gaps) + 1) / 60)  # the first shard has no gap
 
     def cost(self, setting: Setting) -> Cost:
-        """Tell what a run takes, timing a few training sets of it."""
-        asked, data = self.asked(setting), self.of(setting)
+        """Estimate the cost of a run by timing a few training sets."""
+        request, data = self.request(setting), self.of(setting)
         names = ("sizes", "design", "n_sizes")
-        shape = {name: asked[name] for name in names if name in asked}
+        shape = {name: request[name] for name in names if name in request}
         wanted = Design.of(
-            shape.pop("sizes"), name=shape.pop("design"), samples=asked["samples"], **shape
+            shape.pop("sizes"), name=shape.pop("design"), samples=request["samples"], **shape
         )
         plan = make_plan(
             wanted,
@@ -231,7 +229,7 @@ class Bench:
             setting,
             len(self.points(setting)),
             len(wanted.all_sizes()),
-            asked["samples"],
+            request["samples"],
             plan.n_contributions,
             left,
             left * each,
@@ -240,13 +238,15 @@ class Bench:
     def seconds_each(
         self, setting: Setting, engine: str = "auto", points: int | None = None
     ) -> float:
-        """Time a contribution at the smallest, a middle and the largest size, in one process.
+        """Return the processor time of one contribution, in seconds.
 
-        Processor time, which stays the same on a machine that others use too.
+        It is measured in one process, at the smallest, a medium and the largest size.
         """
-        asked, data = self.asked(setting), self.of(setting)
-        low, high = asked["sizes"][0], asked["sizes"][-1]
-        chosen, _ = choose_engine(data, model=setting.model, metric=setting.metric, engine=engine)
+        request, data = self.request(setting), self.of(setting)
+        low, high = request["sizes"][0], request["sizes"][-1]
+        chosen_engine, _ = choose_engine(
+            data, model=setting.model, metric=setting.metric, engine=engine
+        )
         plan = make_plan(
             Design.of([low, round((low * high) ** 0.5), high], name="grid", samples=3),
             n_pool=data.n_pool,
@@ -254,13 +254,13 @@ class Bench:
             seed=1,
             strata=np.asarray(data.y),
         )
-        chosen.run(plan[0])  # what is prepared once is not timed
+        chosen_engine.run(plan[0])  # warm up: one-time preparation is not timed
         start = process_time()
-        n = sum(len(chosen.run(plan[index]).delta) for index in range(3))
+        n = sum(len(chosen_engine.run(plan[index]).delta) for index in range(3))
         return (process_time() - start) / n
 
     def run(self, setting: Setting) -> Run:
-        """Collect a run, or what is missing of it."""
+        """Collect a run, or the missing part of it."""
         if self.stored:
             return open_run(self.folder(setting))
         self.say(lambda: self.cost(setting).words(self.n_jobs))
@@ -268,11 +268,11 @@ class Bench:
             self.of(setting),
             to=self.folder(setting),
             progress=self.progress,
-            **self.asked(setting),
+            **self.request(setting),
         )
 
     def say(self, words: Callable[[], str]) -> None:
-        """Tell something on standard error, if anyone listens; else it is not even found out."""
+        """Print a message to standard error if progress is shown; else do not compute it."""
         with tracking(self.progress, title="reproducing", unit="runs") as tracker:
             if tracker.is_followed:
                 tracker.say(words())

@@ -1,4 +1,4 @@
-"""How the laws of a grid are told and drawn: rows, histograms, lines."""
+"""Drawing and describing the laws of a grid: rows, histograms, lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.laws import Laws
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Shown, panels
+from apiece.papers._exhibit import Artifact, panels
 from apiece.papers._runs import TITLES, Setting
 from apiece.plots._style import size_axis
 
@@ -19,14 +19,14 @@ RELIABLE: Final = 0.8  # the paper leaves out points of lower R² where it shows
 _QUANTILES: Final = (0.2, 0.4, 0.6, 0.8)
 
 
-def told(bench: Bench, setting: Setting) -> dict[str, Any]:
-    """Return what every row says of its setting: data, model, points, samples at each size."""
+def setting_columns(bench: Bench, setting: Setting) -> dict[str, Any]:
+    """Return the columns that describe a setting: data, model, points, samples per size."""
     table = bench.contributions(setting)
     return {
         "data": bench.title(setting.dataset),
         "model": TITLES[setting.model],
         "points": table.n_points,
-        "samples a size": round(len(table) / table.n_points / len(np.unique(table.k))),
+        "samples per size": round(len(table) / table.n_points / len(np.unique(table.k))),
     }
 
 
@@ -36,19 +36,19 @@ def words(bench: Bench, setting: Setting) -> str:
 
 
 def reliable(laws: Laws) -> BoolArray:
-    """Tell which points follow their line well enough to speak of its slope."""
+    """Return which points follow their line well enough for its slope to mean something."""
     return np.asarray((laws.r2 >= RELIABLE) & laws.has_law)
 
 
 def quartiles(values: FloatArray) -> dict[str, float]:
     """Return the quartiles of values that are known."""
     known = values[np.isfinite(values)]
-    found = np.quantile(known, [0.25, 0.5, 0.75]) if len(known) else np.full(3, np.nan)
-    return dict(zip(("lower quartile", "median", "upper quartile"), found.tolist(), strict=True))
+    cuts = np.quantile(known, [0.25, 0.5, 0.75]) if len(known) else np.full(3, np.nan)
+    return dict(zip(("lower quartile", "median", "upper quartile"), cuts.tolist(), strict=True))
 
 
 def histogram(ax: Any, values: FloatArray, name: str) -> None:
-    """Draw how values spread over points; the outer hundredths join the outer bars."""
+    """Draw a histogram over points; the outer 1 % on each side join the outer bars."""
     known = values[np.isfinite(values)]
     if not len(known):
         ax.text(0.5, 0.5, "no point's line\nis above the noise", ha="center", va="center")
@@ -62,14 +62,14 @@ def histogram(ax: Any, values: FloatArray, name: str) -> None:
 
 def for_each(
     bench: Bench, settings: list[Setting], draw: Callable[[Setting, Any], list[dict[str, Any]]]
-) -> Shown:
-    """Show one panel for each grid; ``draw`` fills its axes, and returns what its rows say."""
+) -> Artifact:
+    """Show one panel for each grid; ``draw`` fills its axes and returns its rows."""
     rows = []
     with panels(len(settings)) as (figure, axes):
         for setting, ax in zip(settings, axes, strict=True):
-            rows += [{**told(bench, setting), **row} for row in draw(setting, ax)]
+            rows += [{**setting_columns(bench, setting), **row} for row in draw(setting, ax)]
             ax.set_title(words(bench, setting))
-    return Shown(pd.DataFrame(rows), figure)
+    return Artifact(pd.DataFrame(rows), figure)
 
 
 def histograms(
@@ -77,7 +77,7 @@ def histograms(
     quantity: Callable[[Laws], FloatArray],
     name: str,
     only: Callable[[Laws], BoolArray] | None = reliable,
-) -> Shown:
+) -> Artifact:
     """Show a quantity of the laws as one histogram for each grid, and its quartiles."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:

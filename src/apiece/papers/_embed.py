@@ -31,14 +31,14 @@ def principal_components(X: FloatArray, n: int = COMPONENTS) -> FloatArray:
 def embed_images(images: AnyArray, folder: Path) -> FloatArray:
     """Embed images ``(n, height, width, 3)`` by the last layer but one of a ResNet-50."""
     torch, vision = _needed("torch", "images"), _needed("torchvision", "images")
-    found = sorted(folder.glob("resnet50*.pth"))
-    if not found:
+    weights = sorted(folder.glob("resnet50*.pth"))
+    if not weights:
         raise DataError(
             f"{folder} holds no weights of ResNet-50: expected a file resnet50*.pth of torchvision "
             "to embed the images with. Put it there, or a prepared cifar10.npz with X and y."
         )
     network = vision.models.resnet50()
-    network.load_state_dict(torch.load(found[0], weights_only=True))
+    network.load_state_dict(torch.load(weights[0], weights_only=True))
     network.fc = torch.nn.Identity()
     network.eval()
     mean, std = (torch.tensor(row).reshape(1, 3, 1, 1) for row in (_MEAN, _STD))
@@ -54,15 +54,15 @@ def embed_images(images: AnyArray, folder: Path) -> FloatArray:
 def embed_texts(texts: list[str], folder: Path) -> FloatArray:
     """Embed texts by the mean of the last hidden states of a model of the BERT family."""
     torch, library = _needed("torch", "texts"), _needed("transformers", "texts")
-    found = sorted(path.parent for path in folder.glob("*bert*/config.json"))
-    if not found:
+    models = sorted(path.parent for path in folder.glob("*bert*/config.json"))
+    if not models:
         raise DataError(
             f"{folder} holds no model of the BERT family: expected a folder such as "
             "bert-base-uncased with config.json, to embed the texts with. Save one there with "
             "transformers, or put a prepared imdb.npz with X and y."
         )
-    tokens = library.AutoTokenizer.from_pretrained(str(found[0]), local_files_only=True)
-    network = library.AutoModel.from_pretrained(str(found[0]), local_files_only=True).eval()
+    tokens = library.AutoTokenizer.from_pretrained(str(models[0]), local_files_only=True)
+    network = library.AutoModel.from_pretrained(str(models[0]), local_files_only=True).eval()
     parts = []
     with torch.inference_mode():
         for start in range(0, len(texts), _BATCH):

@@ -1,4 +1,4 @@
-"""What the command can show: every table and figure under its name, and what it needs."""
+"""Registry of tables and figures: name, title, required runs and the function that makes it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """A table, the figure that belongs to it if there is one, and what to know when reading it."""
+class Artifact:
+    """A table, its figure if there is one, and a note for the reader."""
 
     table: pd.DataFrame
     figure: Any = None
     note: str = ""
 
     @classmethod
-    def nothing(cls) -> Shown:
-        """Return what is shown where no data is at hand."""
+    def nothing(cls) -> Artifact:
+        """Return an empty table, for exhibits whose data is missing."""
         import pandas as pd
 
         return cls(pd.DataFrame())
@@ -42,7 +42,7 @@ class Exhibit:
     name, title
         ``table1``, and what it shows.
     paper
-        What the paper says of it, in a sentence.
+        The paper's finding in a sentence.
     needs
         The runs it is made from, as in `Bench.settings`.
     make
@@ -53,7 +53,7 @@ class Exhibit:
     title: str
     paper: str
     needs: tuple[str, ...]
-    make: Callable[[Bench], Shown]
+    make: Callable[[Bench], Artifact]
 
 
 EXHIBITS: Final[dict[str, Exhibit]] = {}
@@ -61,10 +61,10 @@ EXHIBITS: Final[dict[str, Exhibit]] = {}
 
 def exhibit(
     name: str, title: str, *needs: str, paper: str = ""
-) -> Callable[[Callable[[Bench], Shown]], Callable[[Bench], Shown]]:
-    """Register the function below as what makes a table or figure."""
+) -> Callable[[Callable[[Bench], Artifact]], Callable[[Bench], Artifact]]:
+    """Register the decorated function as the maker of a table or figure."""
 
-    def register(make: Callable[[Bench], Shown]) -> Callable[[Bench], Shown]:
+    def register(make: Callable[[Bench], Artifact]) -> Callable[[Bench], Artifact]:
         EXHIBITS[name] = Exhibit(name, title, paper, needs, make)
         return make
 
@@ -83,7 +83,7 @@ def names() -> tuple[str, ...]:
 
 @contextmanager
 def panels(n: int, columns: int = 3, height: float = 2.9) -> Iterator[tuple[Any, list[Any]]]:
-    """Open a figure with ``n`` axes in rows, in the one style."""
+    """Open a figure with ``n`` axes in rows, in the style of `apiece.plots`."""
     figures = optional("matplotlib.figure", extra="plots", purpose="Figures")
     columns = max(1, min(n, columns))
     rows = max(1, -(-n // columns))
@@ -96,14 +96,14 @@ def panels(n: int, columns: int = 3, height: float = 2.9) -> Iterator[tuple[Any,
 
 
 def count_axis(ax: Any, counts: tuple[int, ...]) -> None:
-    """Make the horizontal axis one of numbers of samples: logarithmic, with just these marked."""
+    """Make the horizontal axis a logarithmic axis of sample counts, with ticks at these counts."""
     ax.set_xscale("log")
     ax.set_xticks(counts, [f"{count:,}" for count in counts])
     ax.set_xticks([], minor=True)
-    ax.set_xlabel("samples a point")
+    ax.set_xlabel("samples per point")
 
 
 def decades(ax: Any) -> None:
-    """Mark powers of ten alone on an axis of sizes, where more would not fit into a panel."""
+    """Mark only powers of ten on an axis of sizes, because panels are narrow."""
     ticker = optional("matplotlib.ticker", extra="plots", purpose="Figures")
     ax.xaxis.set_major_locator(ticker.LogLocator())

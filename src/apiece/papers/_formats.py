@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 
 def read_miniboone(path: Path) -> Rows:
-    """Read ``MiniBooNE_PID.txt``: counts of signal and background, then one event a line.
+    """Read ``MiniBooNE_PID.txt``: counts of signal and background, then one event per line.
 
     Events whose 50 variables are all -999 failed to be reconstructed, and are left out.
     """
@@ -66,7 +66,7 @@ def read_miniboone(path: Path) -> Rows:
 def read_adult(folder: Path) -> Rows:
     """Read ``adult.data``, and ``adult.test`` if it is there: 6 numbers and one-hot categories.
 
-    A missing value ``?`` is a category of its own. Label 1 is an income above 50,000 dollars.
+    A missing value ``?`` is a separate category. Label 1 is an income above 50,000 dollars.
     """
     import pandas as pd
 
@@ -112,7 +112,7 @@ def read_cifar10(folder: Path) -> Rows:
 
 
 def read_imdb_folder(folder: Path) -> Rows:
-    """Read ``aclImdb``: one review a file, in train and test, pos and neg. Label 1 is positive."""
+    """Read ``aclImdb``: one file per review, in train and test, pos and neg. 1 is positive."""
     texts: list[str] = []
     labels: list[int] = []
     for label, word in enumerate(("neg", "pos")):
@@ -149,7 +149,7 @@ def read_arrays(path: Path) -> Rows:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Opens arrays, bytes, numbers, lists and dictionaries; whatever else is refused unopened."""
+    """Reads arrays, bytes, numbers, lists and dictionaries; refuses everything else."""
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
         """Return a harmless constructor, or refuse."""
@@ -185,7 +185,7 @@ def _words(path: Path) -> Path:
     return path
 
 
-def _broken(path: Path, found: str, expected: str) -> DataError:
+def _broken(path: Path, content: str, expected: str) -> DataError:
     return DataError(
-        f"{path} holds {found}: expected {expected}. Download it again, and unpack it whole."
+        f"{path} holds {content}: expected {expected}. Download it again, and unpack it whole."
     )

@@ -23,10 +23,10 @@ from apiece.papers._drawing import (
     histograms,
     lines,
     quartiles,
-    told,
+    setting_columns,
     words,
 )
-from apiece.papers._exhibit import Shown, exhibit, panels
+from apiece.papers._exhibit import Artifact, exhibit, panels
 from apiece.papers._runs import Means, Setting
 from apiece.plots._style import size_axis
 
@@ -46,25 +46,25 @@ def ceiling(means: Means) -> float:
 
 def overall(laws: Laws, means: Means) -> float:
     """Return the R² over points that laws reach, averaged over sizes."""
-    told = laws.mean(means.k)
-    each = [scores(told[:, j], means.psi[:, j])["R²"] for j in range(len(means.k))]
-    return float(np.mean(each))
+    predicted = laws.mean(means.k)
+    by_size = [scores(predicted[:, j], means.psi[:, j])["R²"] for j in range(len(means.k))]
+    return float(np.mean(by_size))
 
 
 @exhibit(
     "table1",
     "Overall R² of predicted expected contributions",
     *("grid", "losses", "models"),
-    paper="R² of at least 0.929 in every cell, with 1,000 points and 1,000 samples a size for "
+    paper="R² of at least 0.929 in every cell, with 1,000 points and 1,000 samples per size for "
     "logistic regression, 200 points and 5,000 samples for MLP and SVM.",
 )
-def table1(bench: Bench) -> Shown:
+def table1(bench: Bench) -> Artifact:
     """Overall R² by data, model and loss, with the R² that noise alone allows."""
     rows = []
     for setting in bench.grids("losses", "models"):
         rows.append(
             {
-                **told(bench, setting),
+                **setting_columns(bench, setting),
                 "loss": setting.metric,
                 "measured": bench.laws(setting).diagnostics["overall_r2"],
                 "series law": overall(bench.laws(setting, **SERIES), bench.means(setting)),
@@ -72,12 +72,11 @@ def table1(bench: Bench) -> Shown:
                 "paper": _paper.OVERALL_R2[setting.model].get(setting.dataset),
             }
         )
-    return Shown(
+    return Artifact(
         pd.DataFrame(rows),
-        note="*Series law*: the same measure for apiece's other family, a/k + b/k^1.5 + d/k², by "
-        "weighted least squares. *Ceiling by noise*: what a law that knew the truth would reach "
-        "against means as noisy as these. A curve fitted to the same means follows some of their "
-        "noise, and may pass it.",
+        note="*Series law*: the same measure for the series family, a/k + b/k^1.5 + d/k², by "
+        "weighted least squares. *Ceiling by noise*: the R² of the true law against means as noisy "
+        "as these. A curve fitted to the same means follows some of their noise and may exceed it.",
     )
 
 
@@ -87,11 +86,11 @@ def table1(bench: Bench) -> Shown:
     "grid",
     paper="IMDB, logistic regression: an overall R² of 0.987, and about 1.0 at every size.",
 )
-def figure1(bench: Bench) -> Shown:
+def figure1(bench: Bench) -> Artifact:
     """Curves at quantiles of alpha, the histogram of R², and R² across points by size."""
     lead = bench.lead("grid")
     if lead is None:
-        return Shown.nothing()
+        return Artifact.nothing()
     setting = Setting(lead)
     laws = bench.laws(setting)
     by_size = laws.diagnostics["r2_by_size"]
@@ -103,21 +102,18 @@ def figure1(bench: Bench) -> Shown:
         sizes.set(ylabel="R² across points", ylim=(min(0.0, *by_size["r2"]), 1.02))
         figure.suptitle(words(bench, setting), fontsize="medium")
     rows = [
-        {**told(bench, setting), "k": int(k), "measured": r2}
+        {**setting_columns(bench, setting), "k": int(k), "measured": r2}
         for k, r2 in zip(by_size["k"], by_size["r2"], strict=True)
     ]
-    return Shown(pd.DataFrame(rows), figure)
+    return Artifact(pd.DataFrame(rows), figure)
 
 
-@exhibit(
+exhibit(
     "figure3",
     "R² of the points' lines",
     *("grid", "models"),
     paper="Most points near 1, most of all for logistic regression.",
-)
-def figure3(bench: Bench) -> Shown:
-    """Histograms of each point's R² in log space."""
-    return histograms(bench, lambda laws: laws.r2, "R² of a point's line", only=None)
+)(lambda bench: histograms(bench, lambda laws: laws.r2, "R² of a point's line", only=None))
 
 
 @exhibit(
@@ -126,21 +122,21 @@ def figure3(bench: Bench) -> Shown:
     "grid",
     paper="The more samples, the nearer R² comes to 1: what is missing is noise of the means.",
 )
-def figure9(bench: Bench) -> Shown:
+def figure9(bench: Bench) -> Artifact:
     """Cumulative shares of each point's R², fitted to ever more of the samples."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
         table, rows = bench.contributions(setting), []
         most = int(table.task.max()) + 1
         for part in (most // 16, most // 4, most):
-            some = table.where(table.task < part)
-            laws, means = LogOLS().fit(some), Means.of(some)
+            first = table.where(table.task < part)
+            laws, means = LogOLS().fit(first), Means.of(first)
             r2 = np.sort(laws.r2[np.isfinite(laws.r2)])
             samples = round(part / len(np.unique(table.k)))
             ax.plot(r2, np.arange(1, len(r2) + 1) / max(1, len(r2)), label=f"{samples} samples")
             rows.append(
-                {"samples a size": samples, "overall R²": laws.diagnostics["overall_r2"]}
-                | {"series law": overall(apiece.fit(some, **SERIES), means)}
+                {"samples per size": samples, "overall R²": laws.diagnostics["overall_r2"]}
+                | {"series law": overall(apiece.fit(first, **SERIES), means)}
                 | {"ceiling by noise": ceiling(means)}
                 | {f"R² {name}": value for name, value in quartiles(r2).items()}
             )
@@ -149,8 +145,8 @@ def figure9(bench: Bench) -> Shown:
         return rows
 
     note = (
-        "*Series law* and *ceiling by noise* as in Table 1: where the overall R² stays below "
-        "the ceiling with ever more samples, the law itself is what falls short, not the noise."
+        "*Series law* and *ceiling by noise* as in Table 1: if the overall R² stays below the "
+        "ceiling with more and more samples, the law does not hold; noise is not the reason."
     )
     return replace(for_each(bench, bench.grids(), draw), note=note)
 
@@ -161,7 +157,7 @@ def figure9(bench: Bench) -> Shown:
     "grid",
     paper="Points of low R² tend to have small contributions.",
 )
-def figure10(bench: Bench) -> Shown:
+def figure10(bench: Bench) -> Artifact:
     """R² against the size of the mean contribution over sizes, and their rank correlation."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
@@ -175,12 +171,9 @@ def figure10(bench: Bench) -> Shown:
     return for_each(bench, bench.grids(), draw)
 
 
-@exhibit(
+exhibit(
     "figure11",
     "R² of the law of the variance",
     *("grid", "models"),
     paper="Near 1 for logistic regression and MLP, lower for a part of the points for SVM.",
-)
-def figure11(bench: Bench) -> Shown:
-    """Histograms of each point's R² for its variance."""
-    return histograms(bench, lambda laws: laws.r2_variance, "R² of the variance", only=None)
+)(lambda bench: histograms(bench, lambda laws: laws.r2_variance, "R² of the variance", only=None))

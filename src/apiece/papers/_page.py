@@ -1,4 +1,4 @@
-"""What is written: for each table or figure Markdown, CSV, PNG and PDF, and one page of all."""
+"""Files of a reproduction: Markdown, CSV, PNG and PDF per exhibit, and one page of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.files import cannot_write, make_folder, write_whole
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Exhibit, Shown, names
+from apiece.papers._exhibit import Artifact, Exhibit, names
 from apiece.papers._sources import SOURCES
 from apiece.plots import style
 
@@ -29,17 +29,17 @@ _ABOUT: Final = {
 }
 
 
-def write(exhibit: Exhibit, shown: Shown, folder: Path) -> list[Path]:
+def write(exhibit: Exhibit, artifact: Artifact, folder: Path) -> list[Path]:
     """Write a table or figure in all its forms, and return the files."""
     make_folder(folder)
-    written = {folder / f"{exhibit.name}.csv": shown.table.to_csv(index=False).encode()}
-    if shown.figure is not None:
+    written = {folder / f"{exhibit.name}.csv": artifact.table.to_csv(index=False).encode()}
+    if artifact.figure is not None:
         for suffix in ("png", "pdf"):
             buffer = io.BytesIO()
             with style():
-                shown.figure.savefig(buffer, format=suffix, dpi=110)
+                artifact.figure.savefig(buffer, format=suffix, dpi=110)
             written[folder / f"{exhibit.name}.{suffix}"] = buffer.getvalue()
-    written[folder / f"{exhibit.name}.md"] = _section(exhibit, shown).encode()
+    written[folder / f"{exhibit.name}.md"] = _section(exhibit, artifact).encode()
     for path, content in written.items():
         write_whole(path, content)
     return list(written)
@@ -55,18 +55,18 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     folder
         Where tables and figures are.
     page
-        A page elsewhere, with its figures in ``images/reproduction`` beside it; by default
-        ``reproduction.md`` in the folder itself.
+        Another path for the page, with its figures in ``images/reproduction`` next to it; by
+        default ``reproduction.md`` in the folder itself.
     note
-        What to know of the data, such as which embeddings they are.
+        A remark about the data, such as which embeddings they are.
     """
-    found = [name for name in names() if (folder / f"{name}.md").is_file()]
-    text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in found)
+    written = [name for name in names() if (folder / f"{name}.md").is_file()]
+    text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in written)
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
         make_folder(images)
-        for name in found:
+        for name in written:
             if (folder / f"{name}.png").is_file():
                 try:
                     shutil.copyfile(folder / f"{name}.png", images / f"{name}.png")
@@ -82,7 +82,7 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
 def _opening(bench: Bench, note: str) -> str:
     scale = bench.scale
     efforts = "; ".join(
-        f"{model}: {effort.points:,} points, {effort.samples:,} samples a size"
+        f"{model}: {effort.points:,} points, {effort.samples:,} samples per size"
         for model, effort in scale.grid.items()
         if model in bench.models
     )
@@ -95,22 +95,22 @@ def _opening(bench: Bench, note: str) -> str:
     low, high = scale.sizes
     remark = f"\n{note}\n" if note else ""
     partial = (
-        "\nRuns were used as far as they had come, and where there was none of this scale one of a "
-        "smaller: **each table tells the points and samples that it rests on**, and the last "
-        "one lists all runs.\n"
+        "\nIncomplete runs were used too, and a smaller scale if there was no run of this scale: "
+        "**each table states its numbers of points and samples**, and the last one lists all "
+        "runs.\n"
         if bench.stored
         else ""
     )
     return f"""# The paper, measured again
 
-Every number here was measured by `apiece reproduce all --scale {scale.name}` and stands beside the
-paper's: Covert, Ji, Hashimoto and Zou, *Scaling Laws for the Value of Individual Data Points in
+Every number here was measured by `apiece reproduce all --scale {scale.name}` and is shown next to
+the paper's: Covert, Ji, Hashimoto and Zou, *Scaling Laws for the Value of Individual Data Points in
 Machine Learning*, ICML 2024. An empty cell under *paper* means that the paper has no such number.
 
-Asked for: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}.
+Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}.
 {partial}
 The loss is `softmax_of_proba`, which the paper's code computes, unless a table says otherwise. One
-training set serves all points, where the paper draws one for each; a point is never added to a set
+training set is used for all points; the paper draws one per point. A point is never added to a set
 that holds it.
 
 ## Data
@@ -127,19 +127,19 @@ def _count(bench: Bench, name: str) -> str:
     )
 
 
-def _section(exhibit: Exhibit, shown: Shown) -> str:
+def _section(exhibit: Exhibit, artifact: Artifact) -> str:
     kind = exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
     lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
-    if shown.figure is not None:
+    if artifact.figure is not None:
         lines += [f"![{exhibit.title}]({exhibit.name}.png)", ""]
-    lines += [markdown(shown.table.head(_MOST_ROWS)), ""]
-    if shown.note:
-        lines += [shown.note, ""]
+    lines += [markdown(artifact.table.head(_MOST_ROWS)), ""]
+    if artifact.note:
+        lines += [artifact.note, ""]
     return "\n".join(lines)
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """Return a table as Markdown; numbers with three digits, nothing where none is known.
+    """Return a table as Markdown; numbers have three digits, unknown cells are empty.
 
     >>> import pandas as pd
     >>> print(markdown(pd.DataFrame({"data": ["adult"], "R²": [0.98765], "n": [1000]})))

@@ -1,7 +1,7 @@
-"""What the paper reports: Covert, Ji, Hashimoto and Zou, ICML 2024, by table.
+"""Numbers that the paper reports, by table: Covert, Ji, Hashimoto and Zou, ICML 2024.
 
-Numbers alone, so that measured ones can stand beside them. MiniBooNE is the paper's; HIGGS and
-MAGIC are other data, and nothing is reported of them.
+Measured numbers are shown next to them. The paper uses MiniBooNE; it reports nothing for HIGGS and
+MAGIC.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ALPHA_CORRELATION: Final = {
     ("svm", "mlp"): _columns(-0.04, 0.34, 0.27),
 }
 
-# Tables 3 and 4: Pearson correlation of values from so many samples a point with true ones.
+# Tables 3 and 4: Pearson correlation of values with true values, by number of samples per point.
 VALUATION: Final = {
     10: {
         "Monte Carlo": _columns(0.967, 0.857, 0.916),

@@ -1,4 +1,4 @@
-"""What the parameters of the laws tell: their spread, what goes with them, and how models differ.
+"""Parameters of the laws: their spread, their correlations, and differences between models.
 
 Table 2, figures 4 to 6, 8, 12 and 13, and the law of the dataset as a whole.
 """
@@ -25,14 +25,14 @@ from apiece.papers._drawing import (
     lines,
     quartiles,
     reliable,
-    told,
+    setting_columns,
     words,
 )
-from apiece.papers._exhibit import Shown, decades, exhibit, panels
+from apiece.papers._exhibit import Artifact, decades, exhibit, panels
 from apiece.papers._runs import TITLES, Setting
 from apiece.plots import plot_aggregate, plot_plane
 
-_FEWEST: Final = 10  # points whose correlation says anything
+_FEWEST: Final = 10  # points needed for a correlation
 
 
 @exhibit(
@@ -41,7 +41,7 @@ _FEWEST: Final = 10  # points whose correlation says anything
     *("grid", "models"),
     paper="Pearson correlations from -0.04 to 0.50.",
 )
-def table2(bench: Bench) -> Shown:
+def table2(bench: Bench) -> Artifact:
     """Pearson correlation of alpha between each pair of models, over points reliable in both."""
     rows = []
     order = [name for name in ("logistic", "svm", "mlp") if name in bench.models]
@@ -65,27 +65,24 @@ def table2(bench: Bench) -> Shown:
                     "paper": known.get(dataset),
                 }
             )
-    return Shown(pd.DataFrame(rows, columns=["data", "models", "points", "measured", "paper"]))
+    return Artifact(pd.DataFrame(rows))
 
 
-@exhibit(
+exhibit(
     "figure4",
     "How alpha spreads over points",
     *("grid", "models"),
     paper="A mode between 1 and 1.5, and clear differences between points.",
-)
-def figure4(bench: Bench) -> Shown:
-    """Histograms of alpha over points with R² of at least 0.8."""
-    return histograms(bench, lambda laws: laws.alpha, "alpha")
+)(lambda bench: histograms(bench, lambda laws: laws.alpha, "alpha"))
 
 
 @exhibit(
     "figure5",
-    "Lines that cross: which point is worth more depends on the size",
+    "Lines that cross: which point has the higher value depends on the size",
     "grid",
     paper="Lines of different alpha cross, so the order of points changes with the size.",
 )
-def figure5(bench: Bench) -> Shown:
+def figure5(bench: Bench) -> Artifact:
     """Mean contributions of points at quantiles of alpha; how many pairs change places."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
@@ -101,27 +98,16 @@ def figure5(bench: Bench) -> Shown:
 
 
 @exhibit(
-    "figure6",
-    "alpha and the distance to the boundary",
-    "grid",
-    paper="Points nearer to the boundary decay more slowly.",
-)
-def figure6(bench: Bench) -> Shown:
-    """Alpha against the signed distance, and their correlation over points."""
-    return _distances(bench, lambda laws: laws.alpha, "alpha", "alpha")
-
-
-@exhibit(
     "figure8",
     "How log|c| spreads over points, and its relation with alpha",
     *("grid", "models"),
     paper="A well-shaped spread of log|c|, strongly correlated with alpha.",
 )
-def figure8(bench: Bench) -> Shown:
+def figure8(bench: Bench) -> Artifact:
     """Histograms of log|c|, the plane of (alpha, |c|) of the leading data, and the correlations."""
     settings, lead = bench.grids("models"), bench.lead("grid")
     if lead is None:
-        return Shown.nothing()
+        return Artifact.nothing()
     rows = []
     with panels(len(settings) + 1) as (figure, axes):
         for setting, ax in zip(settings, axes[1:], strict=True):
@@ -132,12 +118,16 @@ def figure8(bench: Bench) -> Shown:
             ax.set_title(words(bench, setting))
             both = np.corrcoef(alpha, log_c)[0, 1] if keep.sum() > 2 else np.nan
             rows.append(
-                {**told(bench, setting), **quartiles(log_c), "correlation with alpha": float(both)}
+                {
+                    **setting_columns(bench, setting),
+                    **quartiles(log_c),
+                    "correlation with alpha": float(both),
+                }
             )
         laws = bench.laws(Setting(lead))
         plot_plane(laws.select(reliable(laws)), ax=axes[0])
         axes[0].set_title(words(bench, Setting(lead)))
-    return Shown(pd.DataFrame(rows), figure)
+    return Artifact(pd.DataFrame(rows), figure)
 
 
 @exhibit(
@@ -146,30 +136,21 @@ def figure8(bench: Bench) -> Shown:
     *("grid", "models"),
     paper="beta mostly between 2 and 4 for logistic regression, between 1 and 2 for MLP and SVM.",
 )
-def figure12(bench: Bench) -> Shown:
+def figure12(bench: Bench) -> Artifact:
     """Histograms of beta; quartiles of log sigma² in the table."""
-    shown = histograms(bench, lambda laws: laws.beta, "beta")
+    artifact = histograms(bench, lambda laws: laws.beta, "beta")
     spread = [
         quartiles(2 * np.log(laws.sigma[reliable(laws)]))["median"]
         for laws in map(bench.laws, bench.grids("models"))
     ]
-    return Shown(shown.table.assign(**{"median log sigma²": spread}), shown.figure)
-
-
-@exhibit(
-    "figure13",
-    "log|c| and the distance to the boundary",
-    "grid",
-    paper="No clear trend on MiniBooNE, a positive one on IMDB.",
-)
-def figure13(bench: Bench) -> Shown:
-    """log|c| against the signed distance, and their correlation over points."""
-    return _distances(bench, lambda laws: np.log(np.abs(laws.c)), "log|c|", "log_abs_c")
+    return Artifact(artifact.table.assign(**{"median log sigma²": spread}), artifact.figure)
 
 
 def _distances(
     bench: Bench, quantity: Callable[[Laws], FloatArray], label: str, name: str
-) -> Shown:
+) -> Artifact:
+    """Show a quantity of laws against the signed distance to the boundary; correlations."""
+
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
         data, laws = bench.dataset(setting.dataset), bench.laws(setting)
         kept = laws.select(reliable(laws))
@@ -177,13 +158,28 @@ def _distances(
         sign = np.where(far["label"] == data.labels().max(), 1.0, -1.0)
         ax.scatter(sign * far["distance"], quantity(kept), s=10, alpha=0.6, linewidths=0)
         ax.set(xlabel="distance to the boundary, by class", ylabel=label)
-        found = uses.boundary_relation(kept, data)
-        is_one = (found["quantity"] == name) & (found["label"] == "all")
-        one = found[is_one & (found["measure"] == "spearman")].iloc[0]
+        relation = uses.boundary_relation(kept, data)
+        is_one = (relation["quantity"] == name) & (relation["label"] == "all")
+        one = relation[is_one & (relation["measure"] == "spearman")].iloc[0]
         return [{"Spearman correlation": one["agreement"], "low": one["low"], "high": one["high"]}]
 
     settings = [s for s in bench.grids() if bench.dataset(s.dataset).n_classes == 2]
     return for_each(bench, settings, draw)
+
+
+exhibit(
+    "figure6",
+    "alpha and the distance to the boundary",
+    "grid",
+    paper="Points nearer to the boundary decay more slowly.",
+)(lambda bench: _distances(bench, lambda laws: laws.alpha, "alpha", "alpha"))
+
+exhibit(
+    "figure13",
+    "log|c| and the distance to the boundary",
+    "grid",
+    paper="No clear trend on MiniBooNE, a positive one on IMDB.",
+)(lambda bench: _distances(bench, lambda laws: np.log(np.abs(laws.c)), "log|c|", "log_abs_c"))
 
 
 @exhibit(
@@ -192,7 +188,7 @@ def _distances(
     "grid",
     paper="Equation 2: the mean loss falls as ε + b / k^λ.",
 )
-def aggregate(bench: Bench) -> Shown:
+def aggregate(bench: Bench) -> Artifact:
     """Mean losses of the training sets, and the law through them."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reproducing: which tables and figures, from which data, how much of it, and how long it takes."""
+"""Reproduction of the paper: choice of exhibits and data, cost estimates."""
 
 from __future__ import annotations
 
@@ -53,31 +53,41 @@ def reproduce(
     to
         Folder of the runs and the results. Call again to continue.
     datasets, models
-        Which take part; by default all datasets that the folder holds, and all models.
+        Names to include; by default all datasets that the folder holds, and all models.
     stored
-        Whether to collect nothing, and make do with what is stored, also of incomplete runs.
+        Whether to collect nothing and use only stored results, also of incomplete runs.
     page
-        Write the page there too, with its figures beside it.
+        Write the page there too, with its figures next to it.
     note
-        What the page should say of the data, such as which embeddings they are.
+        A remark about the data for the page, such as which embeddings they are.
     n_jobs, progress
         As in `apiece.collect`.
 
     Returns
     -------
     Path
-        The page that puts each measured number beside the paper's.
+        The page with each measured number next to the paper's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import apiece.papers
+    >>> page = apiece.papers.reproduce(
+    ...     "figure4", scale="smoke", models=("logistic",), to=tempfile.mkdtemp(), progress=False
+    ... )
+    >>> page.name
+    'reproduction.md'
     """
-    chosen = _chosen(name)
+    exhibits = _exhibits(name)
     bench = replace(
         _bench(data, scale, to, datasets, models, n_jobs), stored=stored, progress=progress
     )
-    for each in chosen:
+    for each in exhibits:
         exhibit = EXHIBITS[each]
         bench.say(partial("{}: {}".format, each, exhibit.title))
-        shown = exhibit.make(bench)
-        if not shown.table.empty:
-            write(exhibit, shown, bench.to / scale)
+        artifact = exhibit.make(bench)
+        if not artifact.table.empty:
+            write(exhibit, artifact, bench.to / scale)
             write_page(bench, bench.to / scale, note=note)
         elif name != "all":
             raise PlanError(
@@ -100,7 +110,7 @@ def estimate(
     models: Sequence[str] = MODELS,
     n_jobs: int = 1,
 ) -> pd.DataFrame:
-    """Tell which runs are needed, how large they are, and how long what is left of them takes.
+    """Return which runs are needed, how large they are, and how long the missing part takes.
 
     Parameters
     ----------
@@ -110,14 +120,22 @@ def estimate(
     Returns
     -------
     pandas.DataFrame
-        One row a run: ``run``, ``points``, ``sizes``, ``samples`` (a point, over all sizes),
+        One row per run: ``run``, ``points``, ``sizes``, ``samples`` (per point, over all sizes),
         ``contributions``, ``left``, and ``minutes`` of processor time, from timing a few training
-        sets here. Experiments of adding points follow, with their trainings for contributions.
+        sets here. Experiments of adding points follow; their trainings count as contributions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import apiece.papers
+    >>> runs = apiece.papers.estimate("figure5", scale="smoke", to=tempfile.mkdtemp())
+    >>> runs[["run", "points", "samples"]].to_dict("records")
+    [{'run': 'synthetic-logistic-softmax_of_proba-grid', 'points': 24, 'samples': 48}]
     """
     import pandas as pd
 
     bench = _bench(data, scale, to, datasets, models, n_jobs)
-    needs = tuple({need for each in _chosen(name) for need in EXHIBITS[each].needs})
+    needs = tuple({need for each in _exhibits(name) for need in EXHIBITS[each].needs})
     rows = []
     for setting in dict.fromkeys(bench.settings(needs)):
         cost = bench.cost(setting)
@@ -139,7 +157,7 @@ def estimate(
     return pd.concat([table, *(trainings(bench, name) for name in bench.datasets)])
 
 
-def _chosen(name: str) -> tuple[str, ...]:
+def _exhibits(name: str) -> tuple[str, ...]:
     return names() if name == "all" else (one_of("table or figure", name, ("all", *names())),)
 
 

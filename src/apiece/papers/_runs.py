@@ -1,4 +1,4 @@
-"""What runs are about: their settings and cost, and means of what they hold."""
+"""Settings and cost of runs, and means of their contributions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run takes: its shape, what is stored of it, and the time that the rest needs."""
+    """Cost of a run: its shape, the stored part, and the time that the rest takes."""
 
     setting: Setting
     points: int
@@ -45,7 +45,7 @@ class Cost:
     seconds: float
 
     def words(self, n_jobs: int) -> str:
-        """Tell it in a line."""
+        """Return the cost as a line of text."""
         minutes = self.seconds / 60 / max(1, n_jobs)
         left = f"{self.n_left:,} contributions left, about {minutes:,.1f} minutes"
         return (
@@ -54,7 +54,7 @@ class Cost:
         )
 
 
-class Market(NamedTuple):
+class CandidateData(NamedTuple):
     """A dataset with candidates, and rows that test what they add: features and labels."""
 
     data: Dataset

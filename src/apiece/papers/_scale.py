@@ -1,4 +1,4 @@
-"""How much is computed: as much as in the paper, what a laptop does in an hour, or a test."""
+"""Scales of a reproduction: as in the paper, an hour on a laptop, or a quick test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MODELS: Final = ("logistic", "mlp", "svm")
 
 @dataclass(frozen=True)
 class Effort:
-    """Points that are valued, and contributions of each at each size."""
+    """Number of valued points, and of contributions per point and size."""
 
     points: int
     samples: int
@@ -36,19 +36,24 @@ class Scale:
     sizes, n_sizes
         Range of the grid of log-spaced sizes, and how many they are.
     grid
-        For each model, points and samples a size.
+        For each model, points and samples per size.
     counts
-        Numbers of samples a point with which estimators are compared.
+        Numbers of samples per point with which estimators are compared.
     truth
-        Contributions a point behind the values that count as true, beside those of the estimators.
+        Contributions per point behind the true values, in addition to those of the estimators.
     beyond, beyond_samples
         Sizes beyond the grid, and samples at each.
     candidates, candidate_samples
-        Points to choose from for an addition, and contributions of each that tell their worth.
+        Points to choose from for an addition, and contributions per point for their values.
     additions
         The experiments of adding points.
     network
-        Whether the amortized estimator takes part.
+        Whether the amortized estimator is included.
+
+    Examples
+    --------
+    >>> SCALES["laptop"].sizes, SCALES["laptop"].grid["svm"].points
+    ((100, 1000), 50)
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The datasets of the paper and those that stand beside them: what they are and where they are.
+"""The datasets of the paper and two similar ones: where they come from and how they are read.
 
 Each is read from the folder of data, in the form in which it is published or as a prepared
 ``NAME.npz``, and split as in the paper: 1,000 random rows score, class by class; the rest is the
@@ -39,11 +39,11 @@ class Source:
     title
         Its name for people.
     files
-        Files or folders that may hold it, each with its reader; the first that is there is read.
+        Files or folders that may hold it, each with its reader; the first that exists is read.
     where
         What to download, from where.
     is_table
-        Whether its features are quantities of their own, which are standardised.
+        Whether its features are measured quantities, which are standardised.
     embed
         What turns texts or images into features.
     """
@@ -131,8 +131,8 @@ def at_hand(data: Path) -> tuple[str, ...]:
     DataError
         If it holds none.
     """
-    found = tuple(name for name, source in SOURCES.items() if source.find(data))
-    if not found:
+    present = tuple(name for name, source in SOURCES.items() if source.find(data))
+    if not present:
         listed = "".join(
             f"\n  {source.title}: {source.where.lower()[:1]}{source.where[1:]}"
             for source in SOURCES.values()
@@ -142,7 +142,7 @@ def at_hand(data: Path) -> tuple[str, ...]:
             f"{data} holds none of the datasets: expected the files of at least one. Put there, in "
             f"their published form or as a prepared NAME.npz with X and y:{listed}"
         )
-    return found
+    return present
 
 
 def load(name: str, data: Path, *, cache: Path) -> Dataset:
@@ -155,15 +155,15 @@ def load(name: str, data: Path, *, cache: Path) -> Dataset:
     data
         Folder of the files.
     cache
-        Folder where embeddings are kept, since they take long.
+        Folder where embeddings are cached, because they take long.
     """
     if name == SYNTHETIC:
         return synthetic()
     source = SOURCES[one_of("dataset", name, SOURCES)]
-    found = source.find(data)
-    if found is None:
+    source_file = source.find(data)
+    if source_file is None:
         raise source.missing(data)
-    path, reader = found
+    path, reader = source_file
     kept = cache / f"{name}.npz"
     if source.embed is None or reader is _formats.read_arrays:
         rows = reader(path)
@@ -182,7 +182,7 @@ def load(name: str, data: Path, *, cache: Path) -> Dataset:
 
 
 def synthetic() -> Dataset:
-    """Return two overlapping clouds of points in eight dimensions, for tests of the machinery."""
+    """Return two overlapping clouds of points in eight dimensions, for tests of the code."""
     rng = stream(0)
     y = np.repeat([0, 1], 300)
     X = rng.standard_normal((600, 8)) + 0.6 * np.where(y, 1.0, -1.0)[:, None] * np.eye(8)[:3].sum(0)
@@ -190,10 +190,10 @@ def synthetic() -> Dataset:
 
 
 def _embedded(rows: Rows, embed: Callable[[object, Path], FloatArray], data: Path) -> Rows:
-    """Embed texts or images, some of them at random if they are too many."""
-    chosen = np.sort(stream(0).permutation(len(rows.y))[:_MOST_EMBEDDED])
-    raw = [rows.X[row] for row in chosen] if isinstance(rows.X, list) else rows.X[chosen]
-    return Rows(_embed.principal_components(embed(raw, data)), rows.y[chosen])
+    """Embed texts or images; a random sample if there are too many."""
+    rows_kept = np.sort(stream(0).permutation(len(rows.y))[:_MOST_EMBEDDED])
+    raw = [rows.X[row] for row in rows_kept] if isinstance(rows.X, list) else rows.X[rows_kept]
+    return Rows(_embed.principal_components(embed(raw, data)), rows.y[rows_kept])
 
 
 def _keep(rows: Rows, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Shown, exhibit
+from apiece.papers._exhibit import Artifact, exhibit
 from apiece.papers._runs import TITLES
 
 _NEEDS: Final = ("grid", "losses", "models", "uniform", "beyond", "candidates")
@@ -20,8 +20,8 @@ _REFITTED: Final = 10  # points that are refitted at each of three sizes
     *_NEEDS,
     paper="No times are given; its code fits two models for every contribution.",
 )
-def speed(bench: Bench) -> Shown:
-    """Tell the runs, how long each took, and how long two fits for each contribution would."""
+def speed(bench: Bench) -> Artifact:
+    """List the runs, how long each took, and how long two fits per contribution would take."""
     rows = []
     for setting in dict.fromkeys(bench.settings(_NEEDS)):
         fast = bench.seconds_each(setting)
@@ -42,11 +42,11 @@ def speed(bench: Bench) -> Shown:
                 "hours refitted": len(table) * refit / 3600,
             }
         )
-    return Shown(
+    return Artifact(
         pd.DataFrame(rows),
         note="*minutes* is the time in which the run was collected, from the times at which its "
-        "shards were written, pauses left out. *ms each* and *ms refitted* are processor time of "
-        f"one contribution, measured here one after the other in one process: {_REFITTED} points "
-        "at each of three sizes for the refits. *hours refitted* is what the contributions of the "
-        "run would take at that rate.",
+        "shards were written, without pauses. *ms each* and *ms refitted* are processor time of "
+        f"one contribution, measured one after the other in one process: {_REFITTED} points "
+        "at each of three sizes for the refits. *hours refitted* is the time of all contributions "
+        "of the run at that rate.",
     )

@@ -1,12 +1,13 @@
 """Values from few samples: tables 3 and 4, figures 17 to 20.
 
 Distributional Shapley values from the first m training sets of a run are compared with the mean of
-all its other contributions, which stands for the truth.
+all its other contributions, which counts as the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -17,7 +18,7 @@ from apiece.estimators import Amortized
 from apiece.papers import _paper
 from apiece.papers._accuracy import PAPERS, has_network, scores
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Shown, count_axis, exhibit, panels
+from apiece.papers._exhibit import Artifact, count_axis, exhibit, panels
 from apiece.papers._runs import Setting
 from apiece.records import Contributions
 
@@ -30,7 +31,7 @@ _COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
     """Return the estimators of values by name, in the order of the tables.
 
-    The amortized one takes part where torch is installed.
+    The amortized estimator is included if torch is installed.
     """
     data, sizes = bench.dataset(dataset), bench.scale.sizes
 
@@ -49,16 +50,17 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
 
 
 def valuations(bench: Bench, dataset: str) -> pd.DataFrame:
-    """Score every method with every number of samples, on disjoint training sets a repeat.
+    """Score every method with every number of samples, on disjoint training sets per repeat.
 
-    Kept in a file, since networks take long to train; a run that grew is scored anew.
+    Scores are kept in a file, because networks take long to train. A run that has grown is scored
+    again.
     """
     setting = Setting(dataset, design="uniform")
     table = bench.contributions(setting)
     path = bench.folder(setting).with_name(f"{dataset}-values-{len(table)}.csv")
     if not path.is_file():
-        found = _valuations(bench, dataset, table)
-        write_whole(path, found.to_csv(index=False).encode())
+        scored = _valuations(bench, dataset, table)
+        write_whole(path, scored.to_csv(index=False).encode())
     return pd.read_csv(path)
 
 
@@ -72,9 +74,9 @@ def _valuations(bench: Bench, dataset: str, table: Contributions) -> pd.DataFram
             for method, values in _methods(bench, dataset).items():
                 if method == "amortized" and repeat >= _NETWORKS.get(samples, 0):
                     continue
-                told = values(table.where(mine))["value"].to_numpy()
+                estimate = values(table.where(mine))["value"].to_numpy()
                 where = {"method": method, "samples": samples, "repeat": repeat}
-                rows.append(where | scores(told, truth))
+                rows.append(where | scores(estimate, truth))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -84,8 +86,8 @@ def _behind(bench: Bench, setting: Setting) -> dict[str, int]:
     return {"points": table.n_points, "true from": round(len(table) / table.n_points)}
 
 
-def _at(bench: Bench, samples: int) -> Shown:
-    """Set the measured correlations with so many samples beside the paper's."""
+def _at(bench: Bench, samples: int) -> Artifact:
+    """Return the measured correlations with some number of samples next to the paper's."""
     rows = []
     for setting in bench.settings(("uniform",)):
         table = valuations(bench, setting.dataset)
@@ -104,54 +106,34 @@ def _at(bench: Bench, samples: int) -> Shown:
                     "paper": known.get(setting.dataset),
                 }
             )
-    names = [
-        "data",
-        "points",
-        "true from",
-        "method",
-        "measured",
-        "± over repeats",
-        "Spearman",
-        "paper",
-    ]
-    return Shown(
-        pd.DataFrame(rows, columns=names),
-        note="True values are the means of all other contributions of the run, *true from* so many "
-        "a point. *bayes* is apiece's own estimator, with the series family; it is not in the "
-        "paper. *amortized* is trained on these points alone, in the paper on the whole training "
-        "set, which is 25 times as many on IMDB.",
+    return Artifact(
+        pd.DataFrame(rows),
+        note="True values are the means of all other contributions of the run; *true from* is "
+        "their number per point. *bayes* is the default estimator of apiece, with the series "
+        "family; it is not in the paper. *amortized* is trained on these points only; in the paper "
+        "it is trained on the whole training set, which has 25 times as many points on IMDB.",
     )
 
 
-@exhibit(
-    "table3",
-    "Values from 10 samples a point: correlation with true values",
-    *("uniform",),
-    paper="The amortized estimator is best, and the likelihood unreliable with so few samples.",
-)
-def table3(bench: Bench) -> Shown:
-    """Pearson correlations with 10 samples."""
-    return _at(bench, 10)
+for _name, _samples, _paper_says in (
+    ("table3", 10, "The amortized estimator is best; the likelihood is unreliable."),
+    ("table4", 50, "All estimators are accurate."),
+):
+    exhibit(
+        _name,
+        f"Values from {_samples} samples per point: correlation with true values",
+        "uniform",
+        paper=_paper_says,
+    )(partial(_at, samples=_samples))
 
 
-@exhibit(
-    "table4",
-    "Values from 50 samples a point: correlation with true values",
-    *("uniform",),
-    paper="All estimators are accurate.",
-)
-def table4(bench: Bench) -> Shown:
-    """Pearson correlations with 50 samples."""
-    return _at(bench, 50)
-
-
-def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
+def _curves(bench: Bench, names: tuple[str, ...]) -> Artifact:
     """Show both correlations against the number of samples."""
-    found = [s.dataset for s in bench.settings(("uniform",)) if s.dataset in names]
-    found = [name for name in found if not valuations(bench, name).empty]
+    datasets = [s.dataset for s in bench.settings(("uniform",)) if s.dataset in names]
+    datasets = [name for name in datasets if not valuations(bench, name).empty]
     parts = []
-    with panels(2 * len(found), columns=2) as (figure, axes):
-        for row, name in enumerate(found):
+    with panels(2 * len(datasets), columns=2) as (figure, axes):
+        for row, name in enumerate(datasets):
             table = valuations(bench, name)
             mean = table.groupby(["method", "samples"], sort=False).mean().reset_index()
             behind = _behind(bench, Setting(name, design="uniform"))
@@ -164,23 +146,21 @@ def _curves(bench: Bench, names: tuple[str, ...]) -> Shown:
                 ax.set_title(bench.title(name))
                 ax.legend()
     if not parts:
-        return Shown.nothing()
+        return Artifact.nothing()
     first = ["data", "points", "true from", "method", "samples"]
-    return Shown(pd.concat(parts)[[*first, "R²", "Pearson", "Spearman"]], figure)
+    return Artifact(pd.concat(parts)[[*first, "R²", "Pearson", "Spearman"]], figure)
 
 
-def _register(number: int, title: str, *names: str) -> None:
+_PHYSICS: Final = ("miniboone", "higgs", "magic", "synthetic")
+for _name, _title, _datasets in (
+    ("figure17", "IMDB", ("imdb",)),
+    ("figure18", "CIFAR-10", ("cifar10",)),
+    ("figure19", "MiniBooNE, or HIGGS and MAGIC in its place", _PHYSICS),
+    ("figure20", "adult", ("adult",)),
+):
     exhibit(
-        f"figure{number}",
-        f"Values by number of samples: {title}",
+        _name,
+        f"Values by number of samples: {_title}",
         "uniform",
         paper="All estimators converge to the same values.",
-    )(lambda bench: _curves(bench, names))
-
-
-_register(17, "IMDB", "imdb")
-_register(18, "CIFAR-10", "cifar10")
-_register(
-    19, "MiniBooNE, or HIGGS and MAGIC in its place", "miniboone", "higgs", "magic", "synthetic"
-)
-_register(20, "adult", "adult")
+    )(partial(_curves, names=_datasets))

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 import apiece
 from apiece.errors import PlanError, UnknownNameError
 from apiece.experiments import Experiment, acquire, addition, mislabel, removal
-from apiece.experiments._addition import Market
+from apiece.experiments._addition import CandidatePool
 from apiece.experiments._mislabel import detection, with_flips
 from apiece.experiments._trial import Trial, moved_outside
 
@@ -41,14 +41,14 @@ def test_every_method_meets_every_training_set(added):
 
 def test_selections_can_hold_equally_many_points_of_each_class(data, monkeypatch):
     seen = {}
-    kept = Market.gains
+    kept = CandidatePool.gains
 
     def gains(self, subset, chosen):
         labels = self.trial.dataset.points_y[self.trial.dataset.n_pool :]
         seen.update({name: labels[rows] for name, rows in chosen.items()})
         return kept(self, subset, chosen)
 
-    monkeypatch.setattr(Market, "gains", gains)
+    monkeypatch.setattr(CandidatePool, "gains", gains)
     settings = {"take": 6, "at": (20, 60), "n_candidates": 50, "samples": 20, "repeats": 2}
     addition(data, quotas="balanced", **settings, **QUICK)
     assert set(seen) == {"scaling 20", "scaling 60", "shapley", "aware", "random"}
