@@ -136,3 +136,10 @@ def test_the_policy_allows_no_network(page, malicious):
     assert said == "TypeError"
     assert asked == []
     page.complaints()
+
+
+def test_exported_csv_holds_no_formula(page, malicious):
+    page.open(malicious)
+    texts = ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\t=1", "-5", "-1e3", "plain"]
+    fields = page.js("return arguments[0].map(csvField)", texts)
+    assert fields == ["'=1+1", "'+cmd", "'-2+3", "'@SUM(1)", "'\t=1", "-5", "-1e3", "plain"]

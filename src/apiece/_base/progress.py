@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from apiece._base.text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -185,7 +187,7 @@ class Bar:
     def __call__(self, event: ProgressEvent) -> None:
         """Show an event."""
         if event.message:
-            self._console.print(event.message, markup=False, soft_wrap=True)
+            self._console.print(printable(event.message), markup=False, soft_wrap=True)
         elif event.elapsed >= self._delay:
             if self._is_notebook:
                 self._show_in_notebook(str(event))

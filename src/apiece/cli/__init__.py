@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 
 from apiece.cli._advise import advise, suspects
@@ -75,4 +78,7 @@ cli.add_tasks(TASKS)
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # ids that an ASCII terminal cannot show
     cli()

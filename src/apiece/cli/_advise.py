@@ -10,7 +10,7 @@ import click
 from apiece.cli._common import common
 from apiece.cli._data import read_all, reading
 from apiece.cli._laws import LEVEL
-from apiece.cli._print import OUT, deliver, emit, note, records, show_table, write_table
+from apiece.cli._print import OUT, deliver, emit, note, records, say, show_table, write_table
 
 
 @click.command(
@@ -65,7 +65,7 @@ def advise(
         said = {"summary": advice.headline(), "effect": records(advice.effect)}
         emit(said | {"rows": records(table)})
         return
-    click.echo(advice.headline())
+    say(advice.headline())
     changed = table[table["advice"] != "keep"].drop(columns="reason")
     if len(changed):
         show_table(advice.effect, title="effect of following it")

@@ -12,7 +12,7 @@ import click
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read, reading
-from apiece.cli._print import emit, note
+from apiece.cli._print import emit, note, say
 from apiece.collection import DESIGNS
 from apiece.engines import ENGINES, MODELS
 from apiece.losses import LOSSES
@@ -122,7 +122,7 @@ def collect(
             }
         )
         return
-    click.echo(
+    say(
         f"{where}: {progress.n_contributions:,} contributions of "
         f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -14,11 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from apiece._base.progress import tracking
+from apiece.cli._print import say
 from apiece.errors import ApieceError, ApieceWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+_OF_THE_SYSTEM = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -70,39 +77,63 @@ def common(command: Command) -> Command:
             quiet = options["quiet"]
             silence = tracking(False, title="", unit="") if quiet else nullcontext()
             with silence, _warnings_as_lines(quiet), _log_as_lines(quiet):
-                return command(*args, **options)
-        except ApieceError as error:
-            if debug:
-                raise
-            click.echo(f"error: {error}", err=True)
-            sys.exit(error.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+                result = command(*args, **options)
+                sys.stdout.flush()
+                return result
+        except (click.exceptions.Exit, click.Abort):
             raise
+        except click.ClickException as error:
+            say(f"error: {error.format_message()}", err=True)
+            sys.exit(error.exit_code)
         except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _leave_stdout()
             sys.exit(0)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            say("interrupted", err=True)
             sys.exit(130)
         except Exception as error:
             if debug:
                 raise
-            kind = type(error).__name__
-            click.echo(
-                f"error: {kind}: {error}\nUnexpected error. Stored results are intact. Repeat the "
-                "command with --debug and report what it prints.",
-                err=True,
-            )
-            sys.exit(1)
+            _leave_stdout()
+            say(f"error: {_words(error)}", err=True)
+            sys.exit(error.exit_code if isinstance(error, ApieceError) else 1)
 
     return run  # type: ignore[return-value]
+
+
+def _words(error: Exception) -> str:
+    """Say what was wrong; errors that are neither ours nor the system's ask for a report."""
+    if isinstance(error, ApieceError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory: expected the data to fit this machine. Free memory, use a machine "
+            "with more, or take fewer rows; fit, show and report take --memory."
+        )
+    if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+        return (
+            f"{error}. Stored results are intact. Expected files that can be read and written, and "
+            "space for them (temporary files go to TMPDIR): make room, then repeat the command."
+        )
+    return (
+        f"{type(error).__name__}: {error}\nUnexpected error. Stored results are intact. Repeat the "
+        "command with --debug and report what it prints."
+    )
+
+
+def _leave_stdout() -> None:
+    """Send what is still to be printed nowhere: its reader is gone, or its disk is full."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _warnings_as_lines(quiet: bool) -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            click.echo(f"warning: {message}", err=True)
+            say(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ApieceWarning)
@@ -115,7 +146,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        click.echo(record.getMessage(), err=True)
+        say(record.getMessage(), err=True)
 
 
 @contextmanager

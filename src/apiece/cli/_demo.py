@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from apiece.cli._common import common
-from apiece.cli._print import emit, note, records, show_table
+from apiece.cli._print import emit, note, records, say, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,25 +95,25 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
         )
         return
     low, high = laws.k_range
-    click.echo(laws.summary())
-    click.echo()
+    say(laws.summary())
+    say()
     show_table(ranked.tail(5)[::-1], title=f"most helpful (mean contribution, k = {low} to {high})")
-    click.echo()
+    say()
     show_table(ranked.head(5), title="most harmful")
-    click.echo()
-    click.echo(
+    say()
+    say(
         f"flipped labels: {int(worst['flipped'].sum())} of the {len(flipped)} are among the "
         f"{len(flipped)} most harmful points (at random: {len(flipped) ** 2 / len(values):.0f})"
     )
     for row in pair.itertuples(index=False):
-        click.echo(
+        say(
             f"crossing: point {row.first} is worth more than point {row.second} up to k = "
             f"{row.at:.0f}, and less beyond"
         )
-    click.echo(f"the run is in {to}: apiece show {to}")
+    say(f"the run is in {to}: apiece show {to}")
     if figure:
-        click.echo(f"open {figure}")
-    click.echo(f"open {report}")
+        say(f"open {figure}")
+    say(f"open {report}")
 
 
 def _draw(

@@ -10,7 +10,7 @@ import click
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import READING, read_all, reading
-from apiece.cli._print import OUT, emit, note, plain, show_table, write_table
+from apiece.cli._print import OUT, emit, note, plain, say, show_table, write_table
 from apiece.engines import MODELS
 from apiece.losses import LOSSES
 
@@ -147,7 +147,7 @@ def _print(found: Experiment, out: Path | None, as_json: bool, quiet: bool) -> N
         part = table[columns].dropna(how="all")
         if len(part):
             show_table(part.reset_index().set_index(found.by), title=f"{measure}: {words}")
-            click.echo()
+            say()
     note(f"settings: {plain(found.attrs)}", quiet=quiet)
     if out is not None:
         note(f"every repeat written to {out}", quiet=quiet)

@@ -10,7 +10,7 @@ import numpy as np
 
 from apiece.cli._common import common
 from apiece.cli._data import read_all, reading
-from apiece.cli._print import OUT, emit, note, plain, records, show_table, write_table
+from apiece.cli._print import OUT, emit, note, plain, records, say, show_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,10 +98,10 @@ def fit(
     if as_json:
         emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
         return
-    click.echo(laws.summary())
+    say(laws.summary())
     if laws.has_backtest:
-        click.echo("\nbacktest: fitted on the smaller sizes, judged at the larger ones")
-        click.echo(laws.backtest().round(3).to_string(index=False))
+        say("\nbacktest: fitted on the smaller sizes, judged at the larger ones")
+        say(laws.backtest().round(3).to_string(index=False))
     note(f"next: apiece show {run}, apiece value {run}, apiece select {run} --at ...", quiet=quiet)
 
 
@@ -157,14 +157,14 @@ def show(
             }
         )
         return
-    click.echo(repr(opened))
-    click.echo(_engine(opened))
+    say(repr(opened))
+    say(_engine(opened))
     if whole:
-        click.echo(whole.headline())
-    click.echo(laws.summary())
-    click.echo()
+        say(whole.headline())
+    say(laws.summary())
+    say()
     show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
-    click.echo()
+    say()
     show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
 
 
@@ -247,10 +247,8 @@ def _show_point(laws: Laws, point: str, level: float, out: Path | None, as_json:
             }
         )
         return
-    click.echo(f"point {one.ids[0]}")
+    say(f"point {one.ids[0]}")
     for name, item in law.items():
-        click.echo(
-            f"  {name:<10} {item:.4g}" if isinstance(item, float) else f"  {name:<10} {item}"
-        )
+        say(f"  {name:<10} {item:.4g}" if isinstance(item, float) else f"  {name:<10} {item}")
     show_table(curve, title=f"expected contribution with its {level:.0%} interval")
-    click.echo(f"  k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}")
+    say(f"  k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import sys
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from apiece._base.text import printable, printable_line, without_formula
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _GAP: Final = "  "
 _LONGEST: Final = 60  # characters of a text on a terminal
 _SHORTEST: Final = 12  # a text is cut to this before a column is left out
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 # What a narrow terminal leaves out first. Other columns follow from the right.
 _DISPENSABLE: Final = (
@@ -26,15 +28,20 @@ _DISPENSABLE: Final = (
 _KEPT: Final = ("value", "low", "high", "advice", "to")  # and the first column
 
 
+def say(text: str = "", *, err: bool = False, bold: bool = False) -> None:
+    """Print text; escape sequences in it do not reach the terminal. All commands print by this."""
+    click.secho(printable(text), err=err, bold=bold or None)
+
+
 def note(text: str, *, quiet: bool) -> None:
     """Print a message for people on standard error."""
     if not quiet:
-        click.echo(text, err=True)
+        say(text, err=True)
 
 
 def emit(result: Any) -> None:
     """Print a result as JSON; numbers that are not finite become null."""
-    click.echo(json.dumps(plain(result), indent=2, ensure_ascii=False))
+    say(json.dumps(plain(result), indent=2, ensure_ascii=False))
 
 
 def plain(value: Any) -> Any:
@@ -77,12 +84,12 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, left_out = lines_of(table, width)
     if title is not None:
-        click.echo(title)
-    click.secho(lines[0], bold=True)
+        say(title)
+    say(lines[0], bold=True)
     for line in lines[1:]:
-        click.echo(line)
+        say(line)
     if left_out:
-        click.echo(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
+        say(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
 
 
 def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:
@@ -121,9 +128,9 @@ class _Column:
     def __init__(self, name: str, values: pd.Series[Any]) -> None:
         from rich.cells import cell_len
 
-        self.name = name
+        self.name = printable_line(name)
         self.is_number = values.dtype.kind in "iuf"
-        self.cells = [name, *(format_cell(value) for value in values)]
+        self.cells = [self.name, *(format_cell(value) for value in values)]
         self.width = max(map(cell_len, self.cells))
 
     def cut(self, width: int) -> None:
@@ -168,20 +175,20 @@ def format_cell(cell: Any) -> str:
     r"""Write a number with four digits, and anything else as it is, control characters escaped.
 
     >>> format_cell(0.000123456), format_cell(12), format_cell("a\x1b[2J")
-    ('0.0001235', '12', 'a\\x1b[2J')
+    ('0.0001235', '12', 'a\\u001b[2J')
     """
     if isinstance(cell, float):
         return "-" if cell != cell else f"{cell:.4g}"
     if cell is None:
         return "-"
-    text = str(cell)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable_line(str(cell))
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table of points as CSV, JSON or Parquet, by the file's ending."""
+    """Write a table of points as CSV, JSON or Parquet, by the file's ending.
+
+    In CSV, text that a spreadsheet would compute gets an apostrophe in front.
+    """
     import io
 
     from apiece._base.files import write_whole
@@ -194,7 +201,11 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         flat(table).to_parquet(buffer, index=False)
         data = buffer.getvalue()
     elif suffix == ".csv":
-        data = _harmless(flat(table)).to_csv(index=False).encode("utf-8")
+        rows = _without_formulas(flat(table))
+        text = rows.to_csv(index=False)
+        if "\r" in text:  # which pandas leaves without quotes
+            text = rows.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        data = text.encode("utf-8", "backslashreplace")
     else:
         raise click.BadParameter(
             f"{path} ends in {suffix or 'nothing'!r}: expected .csv, .json or .parquet.",
@@ -218,26 +229,15 @@ def prepare_folder(path: Path) -> None:
     from apiece._base.files import make_folder
 
     make_folder(folder)
-    click.echo(f"made the folder {folder}", err=True)
+    say(f"made the folder {folder}", err=True)
 
 
-def _harmless(rows: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before text that a spreadsheet would take for a formula."""
-    made = rows.copy()
-    for name in made.columns:
-        if made[name].dtype.kind not in "biuf":
-            made[name] = made[name].map(_as_text)
-    return made
-
-
-def _as_text(cell: Any) -> Any:
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
+def _without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
+    safe = rows.rename(columns=without_formula)
+    for place in range(safe.shape[1]):
+        if safe.dtypes.iloc[place].kind not in "biuf":
+            safe.isetitem(place, [without_formula(cell) for cell in rows.iloc[:, place]])
+    return safe
 
 
 def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:

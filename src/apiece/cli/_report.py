@@ -9,7 +9,7 @@ import click
 
 from apiece.cli._common import common
 from apiece.cli._laws import LEVEL, MEMORY, RUN
-from apiece.cli._print import emit, note
+from apiece.cli._print import emit, note, say
 
 DATA = click.option(
     "--data",
@@ -66,7 +66,7 @@ def report(
     if as_json:
         emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
         return
-    click.echo(f"open {path}")
+    say(f"open {path}")
 
 
 @click.command(
@@ -115,7 +115,7 @@ def serve(
         if as_json:
             emit({"url": url})
         else:
-            click.echo(f"open {url}")
+            say(f"open {url}")
         note("Ctrl-C ends it", quiet=quiet)
         if not no_open:
             import webbrowser

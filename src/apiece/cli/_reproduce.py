@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from apiece.cli._common import common
-from apiece.cli._print import OUT, emit, note, records, show_table, write_table
+from apiece.cli._print import OUT, emit, note, records, say, show_table, write_table
 
 _EPILOG = """
 \b
@@ -85,11 +85,11 @@ def reproduce(
             emit({"runs": records(table), "minutes": table["minutes"].sum()})
         else:
             show_table(table)
-            click.echo(f"about {table['minutes'].sum():,.0f} minutes in all")
+            say(f"about {table['minutes'].sum():,.0f} minutes in all")
         return
     page = room.reproduce(name, stored=stored, progress=not quiet, **asked)
     if as_json:
         emit({"name": name, "page": str(page)})
     else:
-        click.echo(f"open {page}")
+        say(f"open {page}")
     note("call again to continue or to add what is missing", quiet=quiet or as_json)

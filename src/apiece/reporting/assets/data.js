@@ -25,9 +25,10 @@ async function readReport(bytes) {
   return report;
 }
 
-/* One field of a CSV file (RFC 4180). */
+/* One field of a CSV file (RFC 4180); text that a spreadsheet would compute gets an apostrophe. */
 function csvField(value) {
-  const text = String(value ?? "");
+  let text = String(value ?? "");
+  if (/^[=@+\-\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && !Number.isFinite(+text)) text = `'${text}`;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -1,0 +1,56 @@
+"""Text from data, made safe for a terminal and for a spreadsheet.
+
+Ids, labels and column names come from files that others wrote. A terminal obeys escape sequences in
+them (they clear the screen, change its title, fill the clipboard), and a spreadsheet computes cells
+that look like formulas.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+# control characters but tab and line feed, marks that reverse text, halves of characters
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_FORMULA: Final = re.compile("[=@\t\r\n\uff1d\uff0b\uff0d\uff20+-]")
+
+
+def printable(text: str) -> str:
+    r"""Write characters that a terminal would obey as escapes such as ``\u001b``.
+
+    Lines and tabs stay. JSON stays JSON with the same meaning.
+
+    >>> printable("id \x1b[2J")
+    'id \\u001b[2J'
+    """
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def printable_line(text: str) -> str:
+    r"""As `printable`, for text that must stay within one line.
+
+    >>> printable_line("a\nb")
+    'a\\u000ab'
+    """
+    return printable(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
+def without_formula(cell: Any) -> Any:
+    """Put an apostrophe before text that a spreadsheet would compute; numbers stay.
+
+    >>> [without_formula(cell) for cell in ("=1+2", "-5", "-5+cmd", "plain", -5)]
+    ["'=1+2", '-5', "'-5+cmd", 'plain', -5]
+    """
+    if not isinstance(cell, str) or not _FORMULA.match(cell):
+        return cell
+    return cell if _is_number(cell) else f"'{cell}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text == text.strip()

@@ -1,0 +1,84 @@
+"""How commands end: pipes that close, full disks, terminals without Unicode, interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import apiece
+
+from conftest import make_blobs
+
+NAMES = [f"\u540d\u524d-{i}" for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("endings") / "run"
+    dataset = make_blobs(n=40)
+    named = apiece.Dataset.from_arrays(
+        dataset.X, dataset.y, X_val=dataset.X_val, y_val=dataset.y_val, ids=NAMES
+    )
+    run = apiece.collect(named, sizes=(5, 20), samples=10, to=folder, random_state=0)
+    run.laws()
+    return folder
+
+
+def start(*words, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **options.pop("env", {})}
+    return subprocess.Popen(
+        [sys.executable, "-m", "apiece", *(str(word) for word in words)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def test_a_pipe_that_closes_early_ends_a_command_quietly(run):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start("show", run, stdout=writer)
+    os.close(writer)
+    said = process.communicate(timeout=120)[1]
+    assert (process.returncode, said) == (0, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_under_stdout_is_named(run):
+    with open("/dev/full", "w") as full:
+        process = start("show", run, stdout=full)
+        said = process.communicate(timeout=120)[1].decode()
+    assert process.returncode == 1
+    assert "No space left" in said
+    assert "Unexpected" not in said
+    assert "Exception ignored" not in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_ids_that_a_terminal_cannot_show_do_not_end_a_command(run, encoding):
+    env = {"PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    process = start("show", run, env=env, stdout=subprocess.PIPE)
+    shown, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    if encoding == "ascii":  # which click takes for a terminal that was not set up
+        assert NAMES[0][:3].encode() in shown
+    else:
+        assert b"\\u540d\\u524d-" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [0.15, 0.4, 0.8, 1.2, 1.6, 2.2])
+def test_an_interrupt_at_any_time_ends_with_130_and_no_traceback(run, pause):
+    process = start("backtest", run, stdout=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(pause)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1].decode()
+    if (pause < 0.3 and process.returncode == -signal.SIGINT) or "<frozen site>" in said:
+        return  # before a line of ours ran
+    assert process.returncode in (0, 130), said
+    assert "Traceback" not in said
