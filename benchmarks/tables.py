@@ -5,7 +5,8 @@ A page marks where a table goes::
     <!-- table: engines -->
     <!-- /table -->
 
-Words after the name choose rows and columns, such as ``data=higgs columns=k,ratio``.
+Words after the name choose rows and columns, such as ``data=higgs columns=k,ratio`` (with ``;``
+between names that have commas, and quotes around names that have spaces).
 With ``--check`` nothing is written; pages that differ from their files are listed, and the
 exit code is 1.
 
@@ -34,7 +35,7 @@ def table(content: dict[str, Any], words: str) -> str:
     names = chosen.pop("columns", None)
     columns = content["columns"]
     if names is not None:
-        columns = {name: columns[name] for name in names.split(",")}
+        columns = {name: columns[name] for name in names.split(";" if ";" in names else ",")}
     rows = content["rows"]
     for key, value in chosen.items():
         rows = [row for row in rows if str(row[key]) == value]
@@ -47,13 +48,8 @@ def table(content: dict[str, Any], words: str) -> str:
 
 def source(content: dict[str, Any]) -> str:
     """Return a sentence on what was measured where."""
-    machine, versions = content["machine"], content["versions"]
     commit = (content["commit"] or "unknown")[:8] + (", changed" if content["is_changed"] else "")
-    said = (
-        f"`{content['command']}`, {content['date'][:10]}, commit {commit}, Python "
-        f"{versions['python']}, NumPy {versions['numpy']}, scikit-learn "
-        f"{versions['scikit-learn']}, {machine['cpu_count']} x {machine['processor']}."
-    )
+    said = f"`{content['command']}`, {content['date'][:10]}, commit {commit}."
     if content["has_earlier_rows"]:
         said += " Some rows are from earlier, interrupted calls."
     if content["chosen_on"]:

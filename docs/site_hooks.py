@@ -1,8 +1,10 @@
-"""What the site needs beyond Markdown: MathML, and pages that are files of the root."""
+"""What the site needs beyond Markdown: MathML, pages that are files of the root, a list of names."""
 
 from __future__ import annotations
 
 import html
+import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,26 @@ _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Fill some pages with files of the root, whose links start one folder higher."""
+    if page.file.src_uri == "reference/index.md":
+        return markdown.replace("<!-- names -->", names())
     if page.file.src_uri not in _PAGES:
         return markdown
     text = (_ROOT / _PAGES[page.file.src_uri]).read_text(encoding="utf-8")
     return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
+
+
+def names() -> str:
+    """Return a table of all objects that the pages of the reference document, by name."""
+    rows = {}
+    for page in sorted(_ROOT.glob("docs/reference/*.md")):
+        for path in re.findall(r"^::: (apiece[\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            module, _, name = path.rpartition(".")
+            found = getattr(importlib.import_module(module), name)
+            if not inspect.ismodule(found):
+                said = (inspect.getdoc(found) or "").split("\n\n")[0].replace("\n", " ")
+                said = re.sub(r"``(.+?)``", r"`\1`", said).replace("|", "\\|")
+                rows[name.lower()] = f"| [`{name}`][{path}] | {said} |"
+    return "\n".join(["| name | what it is |", "| --- | --- |", *(rows[key] for key in sorted(rows))])
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -30,6 +48,7 @@ def on_page_content(content: str, **_: Any) -> str:
 
     def mathml(match: re.Match[str]) -> str:
         display = "inline" if match[2] == "(" else "block"
-        return convert(html.unescape(match[3]), display=display)
+        shown = convert(html.unescape(match[3]), display=display)
+        return f'<div class="equation" tabindex="0">{shown}</div>' if display == "block" else shown
 
     return _EQUATION.sub(mathml, content)

@@ -40,7 +40,8 @@ def test_every_table_and_figure_that_has_data_is_written_in_all_forms(made):
     about_other_data = {"figure17", "figure18", "figure20"}
     for name in set(names()) - about_other_data:
         assert len(pd.read_csv(folder / f"{name}.csv")) > 0
-        assert (folder / f"{name}.md").read_text().count("|") > 6
+        text = (folder / f"{name}.md").read_text()
+        assert text.count("|") > 6 or f"({name}.csv)" in text
         if name.startswith("figure"):
             assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
             assert (folder / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
@@ -50,7 +51,7 @@ def test_every_table_and_figure_that_has_data_is_written_in_all_forms(made):
 def test_the_page_links_every_figure_where_it_is(made):
     for page in (made / "smoke" / "reproduction.md", made / "docs" / "reproduction.md"):
         text = page.read_text()
-        links = [part.split(")")[0] for part in text.split("](")[1:]]
+        links = [part.split(")")[0] for part in text.split("](")[1:] if "http" not in part[:4]]
         assert len(links) >= 15
         assert all((page.parent / link).is_file() for link in links)
         titles = [line for line in text.splitlines() if line.startswith("## ")]
@@ -122,7 +123,7 @@ def test_a_smaller_scale_serves_where_nothing_else_is_stored(made):
     page = reproduce("table1", scale="laptop", **asked)
     found = pd.read_csv(made / "laptop" / "table1.csv")
     pd.testing.assert_frame_equal(found, pd.read_csv(made / "smoke" / "table1.csv"))
-    assert "one of a smaller" in page.read_text()
+    assert "runs of a smaller scale" in page.read_text()
 
 
 def test_runs_of_different_scales_meet_in_the_points_they_share(tmp_path):

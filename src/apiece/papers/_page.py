@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE: Final = "reproduction.md"
-_MOST_ROWS: Final = 40  # of a table on the page; the CSV has all
+_MOST_ROWS: Final = 6  # of a table on the page that has no numbers of the paper; the CSV has all
 _ABOUT: Final = {
     "miniboone": "the published events, without those that were not reconstructed, standardised",
     "cifar10": "256 principal components of ResNet-50 embeddings",
@@ -55,8 +56,8 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     folder
         Where tables and figures are.
     page
-        Another path for the page, with its figures in ``images/reproduction`` next to it; by
-        default ``reproduction.md`` in the folder itself.
+        Another path for the page, with its figures and tables in ``images/reproduction`` next
+        to it; by default ``reproduction.md`` in the folder itself.
     note
         A remark about the data, such as which embeddings they are.
     """
@@ -66,15 +67,13 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     if page is not None:
         images = page.parent / "images" / "reproduction"
         make_folder(images)
-        for name in written:
-            if (folder / f"{name}.png").is_file():
+        for file in (folder / f"{name}.{suffix}" for name in written for suffix in ("png", "csv")):
+            if file.is_file():
                 try:
-                    shutil.copyfile(folder / f"{name}.png", images / f"{name}.png")
+                    shutil.copyfile(file, images / file.name)
                 except OSError as error:
-                    raise cannot_write(images / f"{name}.png", error) from error
-        text = text.replace("](figure", "](images/reproduction/figure").replace(
-            "](aggregate", "](images/reproduction/aggregate"
-        )
+                    raise cannot_write(images / file.name, error) from error
+        text = re.sub(rf"\]\(({'|'.join(written)})\.", r"](images/reproduction/\1.", text)
     write_whole(target, text.encode())
     return target
 
@@ -95,28 +94,24 @@ def _opening(bench: Bench, note: str) -> str:
     low, high = scale.sizes
     remark = f"\n{note}\n" if note else ""
     partial = (
-        "\nIncomplete runs were used too, and a smaller scale if there was no run of this scale: "
-        "**each table states its numbers of points and samples**, and the last one lists all "
-        "runs.\n"
+        "Incomplete runs were used as they were, and runs of a smaller scale where there was none "
+        "of this one. **Each table states its points and samples.**\n"
         if bench.stored
         else ""
     )
     return f"""# The paper, measured again
 
-Every number here was measured by `apiece reproduce all --scale {scale.name}` and is shown next to
-the paper's: Covert, Ji, Hashimoto and Zou, *Scaling Laws for the Value of Individual Data Points in
-Machine Learning*, ICML 2024. An empty cell under *paper* means that the paper has no such number.
-
-Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}.
+`apiece reproduce all --scale {scale.name}` measures the tables and figures of Covert, Ji, Hashimoto
+and Zou, [Scaling Laws for the Value of Individual Data Points in Machine
+Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with the paper's numbers.
 {partial}
-The loss is `softmax_of_proba`, which the paper's code computes, unless a table says otherwise. One
-training set is used for all points; the paper draws one per point. A point is never added to a set
-that holds it.
-
+Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}. The loss is
+`softmax_of_proba`, which the paper's code computes, unless a table says otherwise.
+{remark}
 ## Data
 
 {data}
-{missing}{remark}"""
+{missing}"""
 
 
 def _count(bench: Bench, name: str) -> str:
@@ -132,10 +127,20 @@ def _section(exhibit: Exhibit, artifact: Artifact) -> str:
     lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
     if artifact.figure is not None:
         lines += [f"![{exhibit.title}]({exhibit.name}.png)", ""]
-    lines += [markdown(artifact.table.head(_MOST_ROWS)), ""]
+    part = _compared(artifact.table)
+    if artifact.figure is None:
+        lines += [markdown(part), ""]
+    if artifact.figure is not None or len(part) < len(artifact.table):
+        lines += [f"[Numbers: {len(artifact.table)} rows]({exhibit.name}.csv)", ""]
     if artifact.note:
         lines += [artifact.note, ""]
     return "\n".join(lines)
+
+
+def _compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that have a number of the paper; if none has, the first rows."""
+    known = table[table["paper"].notna()] if "paper" in table else table[:0]
+    return known if len(known) else table.head(_MOST_ROWS)
 
 
 def markdown(table: pd.DataFrame) -> str:
