@@ -107,6 +107,19 @@ def image_of(figure: Any) -> Image.Image:
     return Image.open(held).convert("RGB").quantize(96)
 
 
+def fences(text: str) -> Iterator[tuple[str, str]]:
+    """Return the language and the contents of every block of a page."""
+    language, held = None, []
+    for line in text.splitlines():
+        if not line.startswith("```"):
+            held.append(line)
+        elif language is None:
+            language, held = line.removeprefix("```"), []
+        else:
+            yield language, "\n".join(held)
+            language = None
+
+
 def shown(block: re.Match[str]) -> str | None:
     """Return the output that the page shows for a block."""
     if block["language"] == "console":

@@ -104,7 +104,7 @@ def cleaned(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a paragraph."""
-    return re.split(r"(?<=[.!?])[)\"']*\s+(?=[\"'(]*[A-Z0-9])", text)
+    return re.split(r"(?<=[.!?])[)\"']*\s+(?=[\"'(]*(?:[A-Z0-9]|apiece))", text)
 
 
 def read(text: str) -> str:
