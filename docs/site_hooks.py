@@ -33,14 +33,18 @@ def names() -> str:
     """Return a table of all objects that the pages of the reference document, by name."""
     rows = {}
     for page in sorted(_ROOT.glob("docs/reference/*.md")):
-        for path in re.findall(r"^::: (apiece[\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for path in re.findall(
+            r"^::: (apiece[\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             module, _, name = path.rpartition(".")
             found = getattr(importlib.import_module(module), name)
             if not inspect.ismodule(found):
                 said = (inspect.getdoc(found) or "").split("\n\n")[0].replace("\n", " ")
                 said = re.sub(r"``(.+?)``", r"`\1`", said).replace("|", "\\|")
                 rows[name.lower()] = f"| [`{name}`][{path}] | {said} |"
-    return "\n".join(["| name | what it is |", "| --- | --- |", *(rows[key] for key in sorted(rows))])
+    return "\n".join(
+        ["| name | what it is |", "| --- | --- |", *(rows[key] for key in sorted(rows))]
+    )
 
 
 def on_page_content(content: str, **_: Any) -> str:
