@@ -1,4 +1,4 @@
-"""What the site needs beyond Markdown: MathML, pages that are files of the root, a list of names."""
+"""What the site adds to Markdown: MathML, pages from files of the root, a list of names."""
 
 from __future__ import annotations
 
