@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -110,6 +111,24 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
         assert "is not a run" in result.stderr
 
 
+def test_the_token_is_not_among_the_words_of_the_browsers_command(workplace, monkeypatch):
+    opened = []
+
+    def open_file(address):
+        path = Path(address.removeprefix("file://"))
+        opened.append((address, path.read_text(), path.parent.stat().st_mode & 0o777))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webbrowser.open", open_file)
+    result = run("serve", workplace / "run", "--port", 0, "--json")
+    url = json.loads(result.stdout)["url"]
+    (address, page, mode), token = opened[0], url.partition("token=")[2]
+    assert token not in address
+    assert url in page
+    assert mode == 0o700
+    assert not Path(address.removeprefix("file://")).exists()
+
+
 def test_serve_answers_and_ends_cleanly_on_ctrl_c(workplace):
     words = ["serve", str(workplace / "run"), "--port", "0", "--no-open", "--json"]
     process = subprocess.Popen(
@@ -124,8 +143,13 @@ def test_serve_answers_and_ends_cleanly_on_ctrl_c(workplace):
             lines.append(process.stdout.readline())
             assert lines[-1], process.stderr.read()
         url = json.loads("".join(lines))["url"]
-        connection = http.client.HTTPConnection(url[7:-1], timeout=30)
+        host, _, token = url[7:].partition("/?token=")
+        connection = http.client.HTTPConnection(host, timeout=30)
         connection.request("GET", "/progress")
+        refusal = connection.getresponse()
+        refusal.read()
+        assert refusal.status == 403
+        connection.request("GET", f"/progress?token={token}")
         assert "version" in json.loads(connection.getresponse().read())
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -107,7 +108,7 @@ def serve(
 ) -> None:
     """Show the report of RUN on this machine, and keep it up to date while RUN is collected.
 
-    Only this machine can reach it. Ctrl-C ends it.
+    Only this machine can reach it, and only who knows the token in its address. Ctrl-C ends it.
     """
     from apiece.reporting import serve as serve_report
 
@@ -118,12 +119,20 @@ def serve(
             say(f"open {url}")
         note("Ctrl-C ends it", quiet=quiet)
         if not no_open:
-            import webbrowser
-
-            webbrowser.open(url)
+            _open_browser(url, Path(private))
 
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
-    try:
-        serve_report(run, port=port, method=method, ready=ready, memory=memory, **shown)
-    except KeyboardInterrupt:
-        note("ended", quiet=quiet)
+    with TemporaryDirectory(prefix="apiece-serve-") as private:
+        try:
+            serve_report(run, port=port, method=method, ready=ready, memory=memory, **shown)
+        except KeyboardInterrupt:
+            note("ended", quiet=quiet)
+
+
+def _open_browser(url: str, private: Path) -> None:
+    """Open a file that leads to the address: other users see the words of a browser's command."""
+    import webbrowser
+
+    door = private / "open.html"
+    door.write_text(f'<meta http-equiv="refresh" content="0; url={url}">', encoding="ascii")
+    webbrowser.open(door.as_uri())

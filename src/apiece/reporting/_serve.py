@@ -1,13 +1,19 @@
 """The report on localhost, following a collection that is under way.
 
 The page asks ``/progress`` every second or so, and ``/data`` when there is a newer version. Laws
-are fitted again whenever shards have arrived. The server listens on 127.0.0.1 only and answers no
-request that names another host, so that a page elsewhere cannot reach it by renaming itself.
+are fitted again whenever shards have arrived.
+
+The server listens on 127.0.0.1 only and answers no request that names another host, so that a page
+elsewhere cannot reach it by renaming itself. Other users of the machine reach 127.0.0.1 too, so the
+address holds a secret token, and requests without it are refused. The token is no cookie: browsers
+send cookies to every port of a host, and other ports may belong to other users.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 import numpy as np
 
@@ -162,7 +169,7 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, follower: Follower, port: int) -> None:
-        self.follower = follower
+        self.follower, self.token = follower, secrets.token_urlsafe(32)
         self.html = page(b"", "apiece", is_live=True).encode("utf-8")
         try:
             super().__init__((_ADDRESS, port), _Handler)
@@ -174,8 +181,8 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address to open."""
-        return f"http://{_ADDRESS}:{self.server_port}/"
+        """The address to open, with the token."""
+        return f"http://{_ADDRESS}:{self.server_port}/?token={self.token}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -185,17 +192,29 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self._hosts():
             self._send(b"This server answers to 127.0.0.1 alone.", "text/plain", 421)
             return
+        path, _, query = self.path.partition("?")
         follower = self.server.follower
-        if self.path == "/":
+        if not self._knows_token(query):
+            self._send(
+                b"Open the address that apiece serve printed: it holds a token, which is missing "
+                b"here or of another server.",
+                "text/plain",
+                HTTPStatus.FORBIDDEN,
+            )
+        elif path == "/":
             self._send(self.server.html, "text/html; charset=utf-8")
-        elif self.path == "/progress":
+        elif path == "/progress":
             self._send(json.dumps(follower.news).encode("ascii"), "application/json")
-        elif self.path == "/data":
+        elif path == "/data":
             self._send(follower.data, "application/octet-stream")
         else:
             self._send(b"There is nothing here.", "text/plain", HTTPStatus.NOT_FOUND)
 
     do_HEAD = do_GET
+
+    def _knows_token(self, query: str) -> bool:
+        given = parse_qs(query).get("token", [""])[0]
+        return hmac.compare_digest(given.encode(), self.server.token.encode())
 
     def _hosts(self) -> tuple[str, str]:
         port = self.server.server_port

@@ -36,7 +36,9 @@ def server(run):
         served.shutdown()
 
 
-def ask(server, path, host=None, method="GET"):
+def ask(server, path, host=None, method="GET", token=None):
+    token = server.token if token is None else token
+    path += f"?token={token}" if token else ""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     headers = {} if host is None else {"Host": host}
     connection.request(method, path, headers=headers)
@@ -68,6 +70,28 @@ def test_a_request_that_names_another_host_is_refused(server, host):
         answer, body = ask(server, path, host=host)
         assert answer.status == 421
         assert b"alone" in body
+
+
+@pytest.mark.parametrize("token", ["", "x", "wrong" * 9, "%C3%A9", "%00", "&token=&token="])
+def test_a_request_without_the_token_is_refused(server, token):
+    for path in ("/", "/progress", "/data", "/elsewhere"):
+        for method in ("GET", "HEAD"):
+            answer, body = ask(server, path, method=method, token=token)
+            assert answer.status == 403
+            assert b"apiece" in body or method == "HEAD"
+    assert ask(server, f"/?token=wrong&token={server.token}&", token="")[0].status == 403
+
+
+def test_the_address_holds_a_token_of_its_own(server, run):
+    assert server.url.endswith(f"/?token={server.token}")
+    assert len(server.token) >= 40
+    with Server(Follower(run), 0) as other:
+        assert other.token != server.token
+        assert ask(server, "/data", token=other.token)[0].status == 403
+
+
+def test_no_cookie_carries_the_token_to_other_ports(server):
+    assert "Set-Cookie" not in ask(server, "/")[0].headers
 
 
 def test_localhost_by_name_is_answered(server):
@@ -143,6 +167,6 @@ def test_serving_ends_when_told(run):
         stop.set()
 
     serve(run, port=0, ready=ready, stop=stop, every=0.01)
-    connection = http.client.HTTPConnection(heard[0][7:-1], timeout=5)
+    connection = http.client.HTTPConnection(heard[0][7:].partition("/")[0], timeout=5)
     with pytest.raises(ConnectionError):
         connection.request("GET", "/")

@@ -5,10 +5,10 @@ async function follow() {
   let version = 0;
   for (;;) {
     try {
-      const news = await (await fetch("progress", { cache: "no-store" })).json();
+      const news = await (await fetch("progress" + location.search, { cache: "no-store" })).json();
       showProgress(news);
       if (news.version !== version && news.version > 0) {
-        const bytes = await (await fetch("data", { cache: "no-store" })).arrayBuffer();
+        const bytes = await (await fetch("data" + location.search, { cache: "no-store" })).arrayBuffer();
         show(await readReport(bytes));
         version = news.version;
       }
