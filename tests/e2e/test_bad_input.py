@@ -125,7 +125,7 @@ def test_sizes_that_are_no_sizes(folder):
         (["--model", "ridge"], "regression"),
         (["--points", "0:99"], "points holds"),
         (["--points", "abc"], "names no points"),
-        (["--kind", "regression"], "label"),
+        (["--task", "regression"], "label"),
         (["--share", "0"], "share=0"),
     ],
 )

@@ -31,7 +31,7 @@ COMMANDS = [
     "crossings",
     "means",
     "contributions",
-    "exchange",
+    "exchange --pair 0{clear} 1{clear}",
     "suspects",
     "advise",
     "report",

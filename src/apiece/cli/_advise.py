@@ -9,17 +9,20 @@ import click
 
 from apiece.cli._common import common
 from apiece.cli._data import read_all, reading
+from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, emit, note, records, say, show_table, write_table
+from apiece.cli._source import remembered
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
   apiece advise reviews.csv --target label --text review -o advice.csv
   apiece advise runs/reviews
-"""
+""",
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path(path_type=Path))
 @click.option("--model", help="What is refitted; that of the run, or auto.")
@@ -52,12 +55,16 @@ def advise(
 
     settings: dict[str, Any] = {"model": model, "metric": metric, "level": level}
     settings |= {"random_state": random_state, "progress": False if quiet else None}
-    if source.is_file():
+    dataset = None if data is None else read_all(data, options)
+    run = remembered(source, options) if source.is_file() else open_run(source)
+    if run is None:
         options["validation"] = options["validation"] or "0"
-        advice = apiece.advise(read_all(source, options), **settings)
+        dataset = read_all(source, options)
+        about = dataset.summary(is_guess=options["task"] is None)
+        note(f"{source.name}: {about}", quiet=quiet)
+        advice = apiece.advise(dataset, **settings)
     else:
-        dataset = None if data is None else read_all(data, options)
-        advice = apiece.advise(open_run(source), dataset=dataset, **settings)
+        advice = apiece.advise(run, dataset=dataset, **settings)
     table = advice.table().sort_values("advice", key=_first, kind="stable")
     if out is not None:
         write_table(table, out)
@@ -77,11 +84,12 @@ def advise(
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Example:
   apiece suspects reviews.csv --target label --text review -o suspects.csv
-"""
+""",
 )
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--model", "models", multiple=True, help="May be repeated; logistic and forest.")

@@ -9,8 +9,10 @@ import click
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, RUN
+from apiece.cli._help import SectionedCommand
+from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, note
+from apiece.cli._source import run_or_table
 from apiece.cli._value import in_range
 from apiece.engines import ENGINES, MODELS
 from apiece.errors import DataError
@@ -19,6 +21,7 @@ from apiece.losses import LOSSES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.store import Run
     from apiece.uses import Kind
 
 BASELINES = ("knn-shapley", "loo", "random")
@@ -73,22 +76,23 @@ def compare(
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
   apiece crossings runs/reviews --sizes 100:1000 --most 10
   apiece crossings runs/reviews --pair 17 41
-"""
+""",
 )
-@RUN
 @click.option("--pair", nargs=2, multiple=True, help="Ids of two points; may be repeated.")
 @click.option("--sizes", type=Sizes(), help="Sizes between which points swap; as sampled.")
 @click.option("--most", default=20, show_default=True, help="How many pairs, clearest first.")
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def crossings(
-    run: Path,
+    run: Run,
     pair: tuple[tuple[str, str], ...],
     sizes: tuple[int, ...] | None,
     most: int,
@@ -99,31 +103,31 @@ def crossings(
 ) -> None:
     """List pairs of points that trade places: the first is worth more up to the size `at`."""
     from apiece import uses
-    from apiece.store import open_run
 
     table = uses.crossings(
-        open_run(run).laws(), sizes=in_range(sizes), most=most, pairs=pair or None, level=level
+        run.laws(), sizes=in_range(sizes), most=most, pairs=pair or None, level=level, per_point=2
     )
     deliver(table, out, as_json, quiet)
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
   apiece exchange runs/sources --at 5000
   apiece exchange runs/sources --at 1000,5000 --pair lab web -o rates.csv
-"""
+""",
 )
-@RUN
 @click.option("--at", type=Sizes(), help="Sizes, 1000,5000; the largest sampled by default.")
 @click.option("--pair", nargs=2, multiple=True, help="Names of two groups; may be repeated.")
 @click.option("--most", default=20, show_default=True, help="How many pairs, largest rates first.")
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def exchange(
-    run: Path,
+    run: Run,
     at: tuple[int, ...] | None,
     pair: tuple[tuple[str, str], ...],
     most: int,
@@ -137,9 +141,13 @@ def exchange(
     RUN holds contributions of groups (collect --groups).
     """
     from apiece import uses
-    from apiece.store import open_run
 
-    laws = open_run(run).laws()
+    laws = run.laws()
+    if laws.provenance.groups is None and not pair:
+        raise click.UsageError(
+            "the run values single rows: expected groups, such as sources of data. Collect them "
+            "with --groups COLUMN, or name two rows with --pair."
+        )
     table = uses.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
     deliver(table, out, as_json, quiet)
     if not as_json and len(table) and table["rate"].notna().any():
@@ -151,15 +159,18 @@ def exchange(
         )
 
 
-@click.command(epilog="\b\nExample:\n  apiece movers runs/reviews --sizes 100:1000 -o movers.csv")
-@RUN
+@click.command(
+    cls=SectionedCommand,
+    epilog="\b\nExample:\n  apiece movers runs/reviews --sizes 100:1000 -o movers.csv",
+)
 @click.option("--sizes", type=Sizes(), help="A small and a large size, 100:1000; as sampled.")
 @click.option("--most", default=20, show_default=True, help="How many points.")
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def movers(
-    run: Path,
+    run: Run,
     sizes: tuple[int, ...] | None,
     most: int,
     level: float,
@@ -169,21 +180,25 @@ def movers(
 ) -> None:
     """List the points whose rank changes most between a small and a large dataset."""
     from apiece import uses
-    from apiece.store import open_run
 
-    laws = open_run(run).laws()
-    deliver(uses.movers(laws, sizes=in_range(sizes), most=most, level=level), out, as_json, quiet)
+    table = uses.movers(run.laws(), sizes=in_range(sizes), most=most, level=level)
+    deliver(table, out, as_json, quiet)
+    n_sure = int(((table["low"] > 0) | (table["high"] < 0)).sum())
+    note(f"{n_sure:,} of these {len(table):,} changes are certain", quiet=quiet or as_json)
 
 
-@click.command(epilog="\b\nExample:\n  apiece means runs/reviews --at 100,1000 --by groups.csv")
-@RUN
+@click.command(
+    cls=SectionedCommand,
+    epilog="\b\nExample:\n  apiece means runs/reviews --at 100,1000 --by groups.csv",
+)
 @click.option("--at", type=Sizes(), help="Sizes, 100,1000; ends and middle of those sampled.")
 @click.option("--by", type=click.Path(path_type=Path), help="CSV with columns point, group.")
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def means(
-    run: Path,
+    run: Run,
     at: tuple[int, ...] | None,
     by: Path | None,
     level: float,
@@ -193,10 +208,9 @@ def means(
 ) -> None:
     """Average what the points of each class, or of each group of yours, contribute."""
     from apiece import uses
-    from apiece.store import open_run
 
     groups = None if by is None else _read_table(by, "group")["group"]
-    table = uses.means(open_run(run).laws(), at=at, by=groups, level=level)
+    table = uses.means(run.laws(), at=at, by=groups, level=level)
     deliver(table, out, as_json, quiet)
 
 

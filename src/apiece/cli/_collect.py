@@ -6,16 +6,21 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read, reading
+from apiece.cli._help import SectionedCommand
 from apiece.cli._print import emit, note, say
+from apiece.cli._source import describe, place_for
 from apiece.collection import DESIGNS
 from apiece.engines import ENGINES, MODELS
 from apiece.losses import LOSSES
+
+if TYPE_CHECKING:
+    from apiece.data import Dataset
 
 _EXAMPLE = """
 \b
@@ -30,7 +35,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--to", type=click.Path(path_type=Path), help="Folder; runs/NAME of DATA if omitted.")
 @click.option(
@@ -83,9 +88,9 @@ def collect(
     from apiece.store import open_run, place_of, redacted
 
     dataset = read(data, options)
-    to = Path("runs") / data.name.partition(".")[0] if to is None else to
+    to = place_for(data, _with(dataset, candidates)) if to is None else to
     where = redacted(str(to))
-    note(f"{data.name}: {dataset.summary(is_guess=options['kind'] is None)}", quiet=quiet)
+    note(describe(data, dataset, where, options), quiet=quiet)
     try:
         run = apiece.collect(
             dataset,
@@ -126,7 +131,7 @@ def collect(
         f"{where}: {progress.n_contributions:,} contributions of "
         f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
     )
-    note(f"next: apiece fit {where}", quiet=quiet)
+    note(f"next: apiece report {where}, or apiece value {where}", quiet=quiet)
 
 
 _COLLECT_OPTIONS = (
@@ -141,6 +146,10 @@ _COLLECT_OPTIONS = (
     "random_state",
     "backend",
 )
+
+
+def _with(dataset: Dataset, candidates: Path | None) -> Dataset:
+    return dataset if candidates is None else dataset.with_candidates(candidates)
 
 
 def _points(words: str | None, n_pool: int) -> Any:

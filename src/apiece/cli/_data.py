@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from apiece._base.check import some
+
 if TYPE_CHECKING:
     from apiece.data import Dataset
 
@@ -35,7 +37,7 @@ _OPTIONS = (
         "--raw", is_flag=True, help="Leave numeric columns as they are, not standardised."
     ),
     click.option(
-        "--kind",
+        "--task",
         type=click.Choice(["classification", "regression"]),
         help="Kind of target; decided from its values by default.",
     ),
@@ -45,7 +47,7 @@ _OPTIONS = (
 # Their names, as a command receives them.
 READING = (
     *("target", "candidates", "validation", "text", "ids", "groups", "sample_weight", "drop"),
-    *("categorical", "impute", "raw", "kind"),
+    *("categorical", "impute", "raw", "task"),
 )
 
 
@@ -62,16 +64,14 @@ def read(path: Path, options: Mapping[str, Any]) -> Dataset:
 
     settings: dict[str, Any] = {
         "validation": _validation(options["validation"]),
-        "kind": options["kind"],
+        "kind": options["task"],
         "impute": options["impute"],
         "standardize": not options["raw"],
         "groups": options["groups"],
     }
     if path.suffix.lower() != ".npz":
         if options["target"] is None:
-            raise click.UsageError(
-                "--target is missing: expected the name of the column to predict."
-            )
+            return _read_again(path, options)
         settings |= {
             "target": options["target"],
             "text": list(options["text"]) or None,
@@ -88,6 +88,21 @@ def read_all(path: Path, options: Mapping[str, Any]) -> Dataset:
     dataset = read(path, options)
     candidates = options["candidates"]
     return dataset if candidates is None else dataset.with_candidates(candidates)
+
+
+def _read_again(path: Path, options: Mapping[str, Any]) -> Dataset:
+    """Read a table as the run that was collected from it did."""
+    from apiece.cli._source import remembered
+    from apiece.data import read_again, read_table
+
+    run = remembered(path, options) if path.is_file() else None
+    if run is not None:
+        return read_again(run.manifest.dataset.source, run.manifest.dataset.fingerprint)
+    columns = list(map(str, read_table(path).columns))
+    raise click.UsageError(
+        f"--target is missing: expected the name of the column to predict, one of {some(columns)}. "
+        f"Pass for example --target {columns[-1]}."
+    )
 
 
 def _validation(words: str | None) -> Any:

@@ -42,3 +42,36 @@ class TaskGroup(click.Group):
             formatter.write(f"{task}\n")
             for command, words in commands:
                 formatter.write(f"  {command.name:<{widest}}  {words}\n")
+
+
+class SectionedCommand(click.Command):
+    """A command whose help separates its options from those that say how a table is read."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write options in sections."""
+        from apiece.cli._data import READING
+        from apiece.cli._source import COLLECTING
+
+        is_collected = {"run_or_table", *COLLECTING} <= {param.name for param in self.params}
+        sections: dict[str, list[tuple[str, str]]] = {
+            "Options": [],
+            "How a table is read": [],
+            "How it is collected, if it has not been yet": [],
+        }
+        own, read, collected = sections.values()
+        for param in self.get_params(ctx):
+            if not isinstance(param, click.Option):
+                continue
+            line = param.get_help_record(ctx)
+            if line is None:
+                continue
+            if param.name in READING:
+                read.append(line)
+            elif is_collected and param.name in COLLECTING:
+                collected.append(line)
+            else:
+                own.append(line)
+        for title, lines in sections.items():
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)

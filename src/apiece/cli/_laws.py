@@ -9,17 +9,28 @@ import click
 import numpy as np
 
 from apiece.cli._common import common
-from apiece.cli._data import read_all, reading
-from apiece.cli._print import OUT, emit, note, plain, records, say, show_table, write_table
+from apiece.cli._help import SectionedCommand
+from apiece.cli._print import (
+    OUT,
+    emit,
+    format_cell,
+    note,
+    plain,
+    records,
+    say,
+    show_table,
+    write_table,
+)
+from apiece.cli._source import run_or_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.data import Dataset
     from apiece.estimators import Aggregate
     from apiece.laws import Laws
     from apiece.store import Run
 
-RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 LEVEL = click.option(
     "--level",
     default=0.9,
@@ -45,8 +56,7 @@ the same options.
 """
 
 
-@click.command(epilog=_FIT_EXAMPLES)
-@RUN
+@click.command(cls=SectionedCommand, epilog=_FIT_EXAMPLES)
 @click.option(
     "--method",
     help="bayes (the default), likelihood, log_ols, amortized, or auto (chosen by a backtest).",
@@ -58,57 +68,54 @@ the same options.
 )
 @click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are predicted.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
-@click.option("--data", type=click.Path(path_type=Path), help="File that the run was made from.")
 @MEMORY
-@reading
 @common
+@run_or_table(also=("dataset",))
 def fit(
-    run: Path,
+    run: Run,
     method: str | None,
     family: str | None,
     backtest: bool,
     out: Path | None,
-    data: Path | None,
+    dataset: Dataset | None,
     memory: str | None,
     as_json: bool,
     quiet: bool,
-    **options: Any,
 ) -> None:
     """Fit one law per point: its expected contribution at every size k."""
     import apiece
     from apiece import estimators
-    from apiece.store import open_run
 
-    opened = open_run(run)
-    if opened.path is None and out is None:
+    if run.path is None and out is None:
         raise click.UsageError(
-            f"{run} is in an object store, where laws are not kept: expected --out. Pass for "
+            "the run is in an object store, where laws are not kept: expected --out. Pass for "
             "example --out laws.parquet."
         )
-    note_if_unfinished(opened, quiet)
     laws = apiece.fit(
-        opened,
+        run,
         method or estimators.DEFAULT_METHOD,
         family=family,
-        dataset=None if data is None else read_all(data, options),
+        dataset=dataset,
         backtest=backtest,
         memory=memory,
     )
-    laws.save(out or run / "laws.parquet")
+    to = out or Path(str(run.path)) / "laws.parquet"
+    laws.save(to)
     if as_json:
-        emit({"laws": str(out or run / "laws.parquet"), "summary": _summary(laws)})
+        emit({"laws": str(to), "summary": _summary(laws)})
         return
     say(laws.summary())
     if laws.has_backtest:
         say("\nbacktest: fitted on the smaller sizes, judged at the larger ones")
         say(laws.backtest().round(3).to_string(index=False))
-    note(f"next: apiece show {run}, apiece value {run}, apiece select {run} --at ...", quiet=quiet)
+    where = run.path
+    note(f"next: apiece report {where}, apiece value {where}, apiece show {where}", quiet=quiet)
 
 
 @click.command(
-    epilog="\b\nExamples:\n  apiece show runs/reviews\n  apiece show runs/reviews --point 17"
+    cls=SectionedCommand,
+    epilog="\b\nExamples:\n  apiece show runs/reviews\n  apiece show runs/reviews --point 17",
 )
-@RUN
 @click.option("--point", help="Id of one point: its law, and what it is worth at some sizes.")
 @click.option(
     "--at", type=int, help="Size at which points are ranked; default the largest sampled."
@@ -117,8 +124,9 @@ def fit(
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def show(
-    run: Path,
+    run: Run,
     point: str | None,
     at: int | None,
     top: int,
@@ -131,25 +139,22 @@ def show(
 
     With -o, the law of every point and its value at a size are written, or the curve of one point.
     """
-    from apiece.store import open_run
-
-    opened = open_run(run)
-    laws = opened.laws()
+    laws = run.laws()
     if point is not None:
-        _show_point(laws, point, level, out, as_json)
+        _show_point(run, laws, point, level, out, as_json)
         return
     size = at or laws.k_range[1]
     ranked = _at(laws, size, level).sort_values("value", ascending=False)
     if out is not None:
         write_table(ranked.join(laws.table().drop(columns=ranked.columns, errors="ignore")), out)
-    whole = _aggregate(opened)
+    whole = _aggregate(run)
     if as_json:
         emit(
             {
-                "run": str(run),
-                "manifest": opened.manifest.to_json(),
-                "certificate": opened.progress().certificate,
-                "notes": opened.progress().notes,
+                "run": str(run.path),
+                "manifest": run.manifest.to_json(),
+                "certificate": run.progress().certificate,
+                "notes": run.progress().notes,
                 "aggregate": whole and whole.table().reset_index().to_dict("records"),
                 "at": size,
                 "summary": _summary(laws),
@@ -157,15 +162,16 @@ def show(
             }
         )
         return
-    say(repr(opened))
-    say(_engine(opened))
+    say(repr(run))
     if whole:
         say(whole.headline())
-    say(laws.summary())
     say()
     show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
     say()
     show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
+    say()
+    say(_engine(run))
+    say(laws.summary())
 
 
 def _aggregate(run: Run) -> Aggregate | None:
@@ -177,17 +183,6 @@ def _aggregate(run: Run) -> Aggregate | None:
         return apiece.aggregate(run)
     except FitError:
         return None
-
-
-def note_if_unfinished(run: Run, quiet: bool) -> None:
-    """Say how much of a run is there, if not all of it."""
-    progress = run.progress()
-    if not progress.is_complete:
-        note(
-            f"this run is unfinished: {progress.n_contributions:,} of {progress.n_planned:,} "
-            "contributions are used. Repeat its collect command to complete it.",
-            quiet=quiet,
-        )
 
 
 def _engine(run: Run) -> str:
@@ -221,12 +216,35 @@ def _summary(laws: Laws) -> dict[str, Any]:
     return dict(plain({**summary, "diagnostics": laws.diagnostics, "attrs": laws.attrs}))
 
 
-def _show_point(laws: Laws, point: str, level: float, out: Path | None, as_json: bool) -> None:
+def _position(run: Run, laws: Laws, point: str) -> int:
+    """Return the place of a point, or say that its row was set aside to score on."""
+    from apiece.data import read_again
+    from apiece.errors import ApieceError, PlanError, UnknownNameError
+
+    try:
+        return laws.position(point)
+    except UnknownNameError:
+        data = run.manifest.dataset
+        try:
+            aside = read_again(data.source, data.fingerprint).ids_val
+        except ApieceError:
+            aside = None
+        if aside is None or point not in set(map(str, aside.tolist())):
+            raise
+    raise PlanError(
+        f"row {point} was set aside to score on, so it has no law: expected one of the "
+        f"{laws.n_points:,} points. Collect with --validation 0, and every row is valued."
+    )
+
+
+def _show_point(
+    run: Run, laws: Laws, point: str, level: float, out: Path | None, as_json: bool
+) -> None:
     import pandas as pd
 
     from apiece.collection import log_spaced
 
-    one = laws.select(np.array([laws.position(point)]))
+    one = laws.select(np.array([_position(run, laws, point)]))
     low_k, high_k = laws.k_range
     sizes = np.array((*log_spaced(low_k, high_k, 5), 5 * high_k))
     low, high = one.interval(sizes, level=level)
@@ -247,8 +265,11 @@ def _show_point(laws: Laws, point: str, level: float, out: Path | None, as_json:
             }
         )
         return
-    say(f"point {one.ids[0]}")
-    for name, item in law.items():
-        say(f"  {name:<10} {item:.4g}" if isinstance(item, float) else f"  {name:<10} {item}")
+    label = "" if laws.labels is None else f", label {law['label']}"
+    say(f"point {one.ids[0]}{label}")
     show_table(curve, title=f"expected contribution with its {level:.0%} interval")
-    say(f"  k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}")
+    say(f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}")
+    say("law")
+    for name, item in law.drop("label", errors="ignore").items():
+        if item == item:  # what was not estimated is nan
+            say(f"  {name:<10} {format_cell(item)}")

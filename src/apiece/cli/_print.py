@@ -16,6 +16,7 @@ from apiece._base.text import printable, printable_line, without_formula
 if TYPE_CHECKING:
     import pandas as pd
 
+_FORMATS: Final = (".csv", ".json", ".parquet")
 _GAP: Final = "  "
 _LONGEST: Final = 60  # characters of a text on a terminal
 _SHORTEST: Final = 12  # a text is cut to this before a column is left out
@@ -200,32 +201,32 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         buffer = io.BytesIO()
         flat(table).to_parquet(buffer, index=False)
         data = buffer.getvalue()
-    elif suffix == ".csv":
+    else:
         rows = _without_formulas(flat(table))
         text = rows.to_csv(index=False)
         if "\r" in text:  # which pandas leaves without quotes
             text = rows.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
         data = text.encode("utf-8", "backslashreplace")
-    else:
-        raise click.BadParameter(
-            f"{path} ends in {suffix or 'nothing'!r}: expected .csv, .json or .parquet.",
-            param_hint="--out",
-        )
     prepare_folder(path)
     write_whole(path, data)
 
 
+def check_folder(path: Path) -> None:
+    """Complain of a file whose folder is not there, nor the folder of that."""
+    if not path.parent.is_dir() and not path.parent.parent.is_dir():
+        raise click.BadParameter(
+            f"{path.parent.parent} is not a folder: expected a file in a folder that is there. "
+            "Make the folder, or choose another one.",
+            param_hint="--out",
+        )
+
+
 def prepare_folder(path: Path) -> None:
     """Make the folder of a file to be written, one level at most, and say so."""
+    check_folder(path)
     folder = path.parent
     if folder.is_dir():
         return
-    if not folder.parent.is_dir():
-        raise click.BadParameter(
-            f"{folder.parent} is not a folder: expected a file in a folder that is there. Make the "
-            "folder, or choose another one.",
-            param_hint="--out",
-        )
     from apiece._base.files import make_folder
 
     make_folder(folder)
@@ -256,9 +257,21 @@ def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -
         note(f"the first 20 of {len(table):,} rows; -o FILE writes all", quiet=quiet)
 
 
+def _check_out(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Complain of a file that cannot be written before the work begins."""
+    if path is not None:
+        check_folder(path)
+        if path.suffix.lower() not in _FORMATS:
+            raise click.BadParameter(
+                f"{path} ends in {path.suffix or 'nothing'!r}: expected .csv, .json or .parquet."
+            )
+    return path
+
+
 OUT = click.option(
     "--out",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_out,
     help="Write the whole table there: .csv, .json or .parquet.",
 )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from apiece.cli._common import common
-from apiece.cli._laws import LEVEL, MEMORY, RUN
-from apiece.cli._print import emit, note, say
+from apiece.cli._help import SectionedCommand
+from apiece.cli._laws import LEVEL, MEMORY
+from apiece.cli._print import check_folder, emit, note, prepare_folder, say
+from apiece.cli._source import run_or_table
+
+if TYPE_CHECKING:
+    from apiece.store import Run
 
 DATA = click.option(
     "--data",
@@ -22,27 +27,33 @@ IDS = click.option("--ids", help="Its column of ids; row numbers if left out.")
 TITLE = click.option("--title", help="Title of the report.")
 
 
+def _check_out(_: click.Context, __: click.Parameter, path: Path) -> Path:
+    check_folder(path)
+    return path
+
+
 @click.command(
+    cls=SectionedCommand,
     epilog="\b\nExamples:\n  apiece report runs/reviews -o reviews.html\n"
-    "  apiece report runs/reviews --data reviews.csv --ids id -o reviews.html"
+    "  apiece report runs/reviews --data reviews.csv --ids id -o reviews.html",
 )
-@RUN
 @click.option(
     "--out",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_out,
     default=Path("report.html"),
     show_default=True,
     help="The file to write.",
 )
 @DATA
-@IDS
 @TITLE
 @MEMORY
 @LEVEL
 @common
+@run_or_table(also=("ids",))
 def report(
-    run: Path,
+    run: Run,
     out: Path,
     data: Path | None,
     ids: str | None,
@@ -52,18 +63,17 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write an interactive report of RUN: one HTML file, without a network.
+    """Write an interactive report: one HTML file, without a network.
 
     It ranks all points at any dataset size, advises what to do with each, shows its law, samples
     and columns, and exports the ids that you select.
     """
     import apiece
-    from apiece.store import open_run
 
-    opened = open_run(run)
-    laws = opened.laws(memory=memory)
+    prepare_folder(out)
+    laws = run.laws(memory=memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
-    path = apiece.report(opened, laws, to=out, memory=memory, **shown)
+    path = apiece.report(run, laws, to=out, memory=memory, **shown)
     if as_json:
         emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
         return
@@ -73,7 +83,7 @@ def report(
 @click.command(
     epilog="\b\nExample:\n  apiece serve runs/reviews     (while apiece collect is under way)"
 )
-@RUN
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
     "--port",
     default=8765,

@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, RUN
+from apiece.cli._help import SectionedCommand
+from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, note
+from apiece.cli._source import run_or_table
 from apiece.engines import MODELS
 
-
-@click.command(epilog="\b\nExample:\n  apiece contributions runs/reviews -o contributions.csv")
-@RUN
-@OUT
-@common
-def contributions(run: Path, out: Path | None, as_json: bool, quiet: bool) -> None:
-    """List every stored contribution: by how much the loss fell when a point joined k others."""
-    from apiece.store import open_run
-
-    deliver(open_run(run).contributions().table(), out, as_json, quiet)
+if TYPE_CHECKING:
+    from apiece.store import Run
 
 
 @click.command(
+    cls=SectionedCommand,
+    epilog="\b\nExample:\n  apiece contributions runs/reviews -o contributions.csv",
+)
+@OUT
+@common
+@run_or_table()
+def contributions(run: Run, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """List every stored contribution: by how much the loss fell when a point joined k others."""
+    deliver(run.contributions().table(), out, as_json, quiet)
+
+
+@click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
   apiece aggregate runs/reviews
   apiece aggregate runs/reviews --at 5000,20000 -o forecast.csv
-"""
+""",
 )
-@RUN
 @click.option("--at", type=Sizes(), help="Sizes at which to predict the loss, 5000,20000.")
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def aggregate(
-    run: Path,
+    run: Run,
     at: tuple[int, ...] | None,
     level: float,
     out: Path | None,
@@ -51,9 +58,8 @@ def aggregate(
     import pandas as pd
 
     import apiece
-    from apiece.store import open_run
 
-    law = apiece.aggregate(open_run(run))
+    law = apiece.aggregate(run)
     table = law.table(level)
     if at is not None:
         k = np.array(at)
@@ -65,8 +71,10 @@ def aggregate(
     note(law.headline(), quiet=quiet or as_json)
 
 
-@click.command(epilog="\b\nExample:\n  apiece backtest runs/reviews --hold-out 0.5 -o backtest.csv")
-@RUN
+@click.command(
+    cls=SectionedCommand,
+    epilog="\b\nExample:\n  apiece backtest runs/reviews --hold-out 0.5 -o backtest.csv",
+)
 @click.option(
     "--hold-out",
     type=click.FloatRange(0, 1, True, True),
@@ -76,8 +84,9 @@ def aggregate(
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def backtest(
-    run: Path, hold_out: float | None, level: float, out: Path | None, as_json: bool, quiet: bool
+    run: Run, hold_out: float | None, level: float, out: Path | None, as_json: bool, quiet: bool
 ) -> None:
     """Fit every kind of law on the smaller sizes, and judge it at the larger ones.
 
@@ -85,9 +94,8 @@ def backtest(
     were behind the blend wherever that was measured, which no backtest shows.
     """
     from apiece import estimators
-    from apiece.store import open_run
 
-    found = estimators.backtest(open_run(run).contributions(), hold_out=hold_out, level=level)
+    found = estimators.backtest(run.contributions(), hold_out=hold_out, level=level)
     deliver(found.table(), out, as_json, quiet)
     kinds = list(dict.fromkeys((score.method, score.family) for score in found.scores))
     note(

@@ -8,28 +8,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiece.cli._common import Numbers, Sizes, common
-from apiece.cli._data import read_all, reading
-from apiece.cli._laws import LEVEL, MEMORY, RUN
+from apiece.cli._help import SectionedCommand
+from apiece.cli._laws import LEVEL, MEMORY
 from apiece.cli._print import OUT, deliver, note
+from apiece.cli._source import run_or_table
 from apiece.errors import DataError
 from apiece.uses import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.data import Dataset
+    from apiece.store import Run
     from apiece.uses import Source
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
   apiece value runs/reviews --kind shapley -o values.csv
   apiece value runs/reviews --kind beta-shapley --beta 4,1 --sizes 100:1000 --top 20
   apiece value runs/reviews --source samples --json
-"""
+""",
 )
-@RUN
 @click.option("--kind", default="shapley", show_default=True, help=f"{', '.join(KINDS)}.")
 @click.option("--sizes", type=Sizes(), help="Sizes that count, 100:1000; default as sampled.")
 @click.option("--n", type=int, help="Points of the game, for all kinds but shapley; the pool's.")
@@ -41,8 +44,9 @@ Examples:
 @LEVEL
 @OUT
 @common
+@run_or_table()
 def value(
-    run: Path,
+    run: Run,
     sizes: tuple[int, ...] | None,
     beta: str,
     weights: dict[str, float] | None,
@@ -55,11 +59,10 @@ def value(
 ) -> None:
     """Value every point: a weighted sum of its contributions over sizes, in units of the loss."""
     import apiece
-    from apiece.store import open_run
 
     a, b = _shape(beta)
     table = apiece.value(
-        open_run(run),
+        run,
         sizes=in_range(sizes),
         weights=_size_weights(weights),
         source=source,
@@ -68,10 +71,14 @@ def value(
         b=b,
         **options,
     )
+    labels = run.laws(memory=memory).labels if source == "law" else None
+    if labels is not None:
+        table.insert(0, "label", labels)
     deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
 
 
 @click.command(
+    cls=SectionedCommand,
     epilog="""
 \b
 Examples:
@@ -80,9 +87,8 @@ Examples:
   apiece select runs/reviews --at 1000 --costs prices.csv --budget 250
   apiece select runs/reviews --at 1000 --data reviews.csv --target label
   apiece select runs/reviews --at 1000 --redundancy none
-"""
+""",
 )
-@RUN
 @click.option("--at", type=int, required=True, help="Size of the training set they would join.")
 @click.option("--take", type=int, help="How many; 20 unless quotas or a budget say.")
 @click.option("--until", type=int, help="Size it will grow to: ranks by the mean on the way.")
@@ -95,42 +101,35 @@ Examples:
     show_default=True,
     help="aware: value picks together, by training; none: one by one; auto: aware if quick.",
 )
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="The file given to collect, if moved."
-)
 @click.option("--draws", default=20, show_default=True, help="Training sets a pick, if aware.")
 @click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
-@reading
 @LEVEL
 @OUT
 @common
+@run_or_table(also=("dataset",))
 def select(
-    run: Path,
+    run: Run,
     take: int | None,
     quotas: str | None,
     costs: Path | None,
     budget: float | None,
-    data: Path | None,
+    dataset: Dataset | None,
     out: Path | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Select the points that help most when the training set has a given size.
-
-    Options from --target on say how --data is read, and are those of collect.
-    """
+    """Select the points that help most when the training set has a given size."""
     import apiece
-    from apiece.store import open_run
 
     table = apiece.select(
-        open_run(run),
+        run,
         take=20 if take is None and quotas is None and budget is None else take,
         quotas=quotas if quotas in (None, "balanced") else _counts(str(quotas)),
         costs=None if costs is None else _costs(costs),
         budget=budget,
-        dataset=None if data is None else read_all(data, options),
+        dataset=dataset,
         **{name: options[name] for name in _SELECT_OPTIONS},
     )
     deliver(table, out, as_json, quiet)

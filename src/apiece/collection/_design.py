@@ -93,7 +93,8 @@ class Design:
         if not 1 <= k_min <= k_max:
             raise CardinalityError(
                 f"sizes={tuple(given)} is not a rising range: expected 1 <= k_min <= k_max. "
-                "Pass the smaller size first."
+                "Begin with at least 1, the smaller size first, such as sizes=(100, 1000) (--sizes "
+                "100:1000)."
             )
         if _whole_number("samples", samples) < 1:
             raise PlanError(

@@ -138,5 +138,5 @@ def _check_rare(counts: IntArray, classes: AnyArray, codes: IntArray) -> None:
         f"{named}: expected at least 2 rows of every class, one for the pool and one for the "
         "validation set. Add rows, merge or remove the class, or bring a validation set of your "
         "own (X_val= and y_val= for arrays, validation='rows.csv' or --validation rows.csv for "
-        "tables); if the target is a quantity, pass kind='regression' (--kind regression)."
+        "tables); if the target is a quantity, pass kind='regression' (--task regression)."
     )

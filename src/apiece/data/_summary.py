@@ -37,7 +37,7 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
     if classes is None:
         low, high = float(dataset.points_y.min()), float(dataset.points_y.max())
         is_whole = bool((np.floor(dataset.points_y) == dataset.points_y).all())
-        change = "; kind='classification' (--kind classification) if it is a class"
+        change = "; kind='classification' (--task classification) if it is a class"
         hint = change if is_guess and is_whole else ""
         return f"target {name}: a quantity from {low:,.6g} to {high:,.6g}{hint}"
     is_number = classes.dtype.kind in "if"
@@ -46,7 +46,7 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
     else:
         labels = ", ".join(str(label)[:20] for label in classes[:_MOST_LABELS])
         labels += ", …" if len(classes) > _MOST_LABELS else ""
-    change = "; kind='regression' (--kind regression) if it is a quantity"
+    change = "; kind='regression' (--task regression) if it is a quantity"
     hint = change if is_guess and is_number and len(classes) > 2 else ""
     return f"target {name}: {count(len(classes), 'class', 'es')} ({labels}){hint}"
 

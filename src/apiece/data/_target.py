@@ -77,7 +77,7 @@ def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
         raise DataError(
             f"target {name!r} holds a single class, {classes[0].item()!r}, on all "
             f"{len(series):,} rows: expected at least two classes. Pick another target, or pass "
-            "kind='regression' (--kind regression) if it is a quantity."
+            "kind='regression' (--task regression) if it is a quantity."
         )
     return Target("classification", order.astype(np.int64)[codes], classes, name)
 
@@ -139,7 +139,7 @@ def quantities(series: pd.Series, name: str) -> FloatArray:
         raise DataError(
             f"target {name!r} holds {series.iloc[0]!r}, which is not a number: expected numbers "
             "alone for a regression. Turn the target into numbers, or pass kind='classification' "
-            "(--kind classification)."
+            "(--task classification)."
         )
     # Adding zero turns -0.0 into 0.0, so that equal targets have equal bytes.
     return series.to_numpy(dtype=np.float64) + 0.0

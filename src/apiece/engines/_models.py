@@ -249,7 +249,7 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
             raise ModelError(
                 f"model {model!r} is for {next(iter(builders))}, but the data is a {kind}: "
                 f"expected one of {fitting}. Pick one of these, or say what the target is with "
-                "kind= (--kind) when reading the data."
+                "kind= (--task) when reading the data."
             )
         return Model(model, builders[kind](n_features, n_classes))
     missing = [name for name in ("fit", "predict", "get_params") if not hasattr(model, name)]
@@ -279,5 +279,5 @@ def _check_kind(model: Model, kind: str) -> None:
         raise ModelError(
             f"{model.name} does not fit the data, which is a {kind}: expected a "
             f"{'classifier' if kind == 'classification' else 'regressor'}. Pass one, or say what "
-            "the target is with kind= (--kind) when reading the data."
+            "the target is with kind= (--task) when reading the data."
         )

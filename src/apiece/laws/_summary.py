@@ -51,7 +51,7 @@ def summary(laws: Laws) -> str:
     if laws.n_samples.any():
         low, high = int(laws.n_samples.min()), int(laws.n_samples.max())
         spread = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        rows.append(("contributions", f"{spread} a point"))
+        rows.append(("contributions", f"{spread} per point"))
     if laws.has_law.any():
         rows += [
             (name, _quantiles(laws.params[:, j]))
@@ -83,7 +83,7 @@ def _title(laws: Laws) -> str:
 
 def _quantiles(values: FloatArray) -> str:
     low, middle, high = np.nanquantile(values, [0.05, 0.5, 0.95])
-    return f"{middle:.3g} in the middle, {low:.3g} to {high:.3g} for 90 % of the points"
+    return f"median {middle:.3g}, 90 % of the points from {low:.3g} to {high:.3g}"
 
 
 def _signs(laws: Laws) -> tuple[float, float]:

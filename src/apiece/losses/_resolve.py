@@ -26,6 +26,13 @@ LOSSES: dict[str, Loss] = {
     )
 }
 
+# Everyday names. A value is a mean over rows, which some measures of a model are not.
+_ALSO = {"accuracy": "zero_one", "mse": "squared_error", "mae": "absolute_error"}
+_NEAREST = {
+    **dict.fromkeys(("f1", "roc_auc", "auc", "precision", "recall"), "log_loss"),
+    **dict.fromkeys(("r2", "rmse"), "squared_error"),
+}
+
 
 def _name_of(metric: Callable[[Any, Any], float]) -> str:
     """Name a callable for manifests and axes; its code is compared by a digest."""
@@ -43,8 +50,9 @@ def resolve_loss(
     Parameters
     ----------
     metric
-        A name, a `Loss`, a callable ``(y_true, prediction) -> loss``, or None for the default:
-        ``log_loss`` for classification, ``squared_error`` for regression. For a classifier
+        A name (``accuracy``, ``mse`` and ``mae`` stand for ``zero_one``, ``squared_error`` and
+        ``absolute_error``), a `Loss`, a callable ``(y_true, prediction) -> loss``, or None for the
+        default: ``log_loss`` for classification, ``squared_error`` for regression. For a classifier
         ``y_true`` holds class codes (positions in ``dataset.classes``) and ``prediction`` the
         probabilities, or predicted codes when the model has no ``predict_proba``.
     kind
@@ -64,6 +72,12 @@ def resolve_loss(
     elif metric is None:
         loss = LOSSES["log_loss" if kind == "classification" else "squared_error"]
     elif isinstance(metric, str):
+        metric = _ALSO.get(metric, metric)
+        if metric in _NEAREST:
+            raise ModelError(
+                f"metric {metric!r} is not a mean over rows, so points have no share in it: "
+                f"expected one of {', '.join((*LOSSES, *_ALSO))}. Use {_NEAREST[metric]!r}."
+            )
         if metric not in LOSSES:
             raise unknown_name("metric", metric, LOSSES)
         loss = LOSSES[metric]

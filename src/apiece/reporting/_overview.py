@@ -136,7 +136,7 @@ def _budget(table: Table, points: IntArray, progress: Progress | None) -> list[F
     listed: list[Fact] = [("contributions", done)]
     if counts.any():
         low, high = int(counts.min()), int(counts.max())
-        listed.append(("a point", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
+        listed.append(("per point", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
     n_tasks = int(table.losses().n.sum())
     if n_tasks:
         listed.append(("training sets", f"{n_tasks:,}"))
@@ -158,4 +158,4 @@ _NOTES = {"fits": "model fits", "refits": "refitted", "unconverged": "stopped ea
 
 def _spread(values: FloatArray) -> str:
     low, middle, high = np.nanquantile(values, [0.05, 0.5, 0.95])
-    return f"{middle:.2f} in the middle, {low:.2f} to {high:.2f} for 90 %"
+    return f"median {middle:.2f}, 90 % from {low:.2f} to {high:.2f}"

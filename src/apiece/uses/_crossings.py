@@ -72,6 +72,7 @@ def crossings(
     most: int = 100,
     pairs: Sequence[tuple[object, object]] | None = None,
     level: float = 0.9,
+    per_point: int | None = None,
 ) -> pd.DataFrame:
     r"""List pairs of points whose order swaps between the two ends of a range of sizes.
 
@@ -92,6 +93,9 @@ def crossings(
         Pairs of ids to list instead, whether they swap or not, as in `crossing`.
     level
         Coverage of the interval of the size.
+    per_point
+        In how many pairs a point is listed at most as ``first``, and as ``second``; None for any
+        number.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def crossings(
     error = np.zeros_like(mean) if laws.cov is None else laws.stderr(ends)
     if pairs is None:
         rows = _most_valuable(mean, np.asarray(np.isfinite(mean + error).all(axis=1)))
-        found = _swaps(mean[rows], error[rows], laws.cov is not None, most)
+        found = _swaps(mean[rows], error[rows], laws.cov is not None, most, per_point)
         first, second = rows[found.first], rows[found.second]
         at = _bisect(laws, first, second, float(k_min), float(k_max))
     else:
@@ -151,7 +155,9 @@ def _most_valuable(mean: FloatArray, is_known: BoolArray) -> IntArray:
     return rows[np.unique(np.concatenate(best))]
 
 
-def _swaps(mean: FloatArray, error: FloatArray, has_error: bool, most: int) -> _Pairs:
+def _swaps(
+    mean: FloatArray, error: FloatArray, has_error: bool, most: int, per_point: int | None
+) -> _Pairs:
     """Find the clearest swaps among all pairs, some rows at a time."""
     found = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     for start in range(0, len(mean), _ROWS):
@@ -171,9 +177,31 @@ def _swaps(mean: FloatArray, error: FloatArray, has_error: bool, most: int) -> _
             np.append(found.second, j),
             np.append(found.clarity, clarity),
         )
-        keep = np.argsort(-found.clarity, kind="stable")[:most]
+        keep = np.argsort(-found.clarity, kind="stable")
+        if per_point is not None:
+            for side in (found.first, found.second):
+                keep = keep[_place_among_equals(side[keep]) < per_point]
+        else:
+            keep = keep[:most]
         found = _Pairs(found.first[keep], found.second[keep], found.clarity[keep])
-    return found
+    return _Pairs(found.first[:most], found.second[:most], found.clarity[:most])
+
+
+def _place_among_equals(numbers: IntArray) -> IntArray:
+    """Return how many equal numbers come before each one.
+
+    >>> _place_among_equals(np.array([5, 3, 5, 5]))
+    array([0, 0, 1, 2])
+    """
+    order = np.argsort(numbers, kind="stable")
+    rising = numbers[order]
+    is_first = np.append(True, rising[1:] != rising[:-1])
+    start = np.flatnonzero(is_first)
+    place = np.empty(len(numbers), dtype=np.int64)
+    place[order] = np.arange(len(numbers)) - np.repeat(
+        start, np.diff(np.append(start, len(rising)))
+    )
+    return place
 
 
 def _bisect(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from apiece._base.rng import RandomState, seed_from
-from apiece._base.typing import FloatArray
+from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import PlanError
 from apiece.laws import Laws, quantile
 from apiece.laws.sizes import check_range
@@ -44,7 +44,8 @@ def movers(
     Returns
     -------
     pandas.DataFrame
-        Indexed by id, largest change first: ``change`` in rank (positive: worth more, relative to
+        Indexed by id, the largest change that is certain first (the end of its interval that is
+        nearer to zero), then the largest: ``change`` in rank (positive: worth more, relative to
         the others, at the larger size), ``low`` and ``high``, ``rank_small`` and ``rank_large``
         (1 is the best), ``value_small`` and ``value_large`` in units of the utility.
 
@@ -83,8 +84,16 @@ def movers(
         },
         index=pd.Index(laws.ids, name="point"),
     )
-    order = np.argsort(-np.abs(change), kind="stable")  # nan sorts last
-    return table.iloc[order[: int(np.isfinite(change).sum())][:most]]
+    order = np.lexsort((-np.abs(change), -_sure(low, high, np.asarray(is_sure))))
+    order = order[np.isfinite(change[order])][:most]
+    found: pd.DataFrame = table.iloc[order]
+    return found
+
+
+def _sure(low: FloatArray, high: FloatArray, is_known: BoolArray) -> FloatArray:
+    """Return by how many ranks each point moves at least, 0 if it may not move at all."""
+    least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
+    return np.where(is_known, least, 0.0)
 
 
 def _ranks(values: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from apiece._base.rng import RandomState, seed_from, stream
-from apiece._base.typing import FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import PlanError
 from apiece.laws import Laws, quantile
 from apiece.laws.student import student_factors
@@ -116,8 +116,13 @@ def add_ranks(table: pd.DataFrame, draws: FloatArray, top: int, level: float) ->
     )
     is_sure = np.isfinite(table["stderr"].to_numpy()) & np.isfinite(value)
     return table.assign(
-        rank=table["value"].rank(ascending=False, method="first"),
-        rank_low=np.where(is_sure, low, np.nan),
-        rank_high=np.where(is_sure, high, np.nan),
+        rank=_whole(table["value"].rank(ascending=False, method="first").to_numpy()),
+        rank_low=_whole(np.where(is_sure, low, np.nan)),
+        rank_high=_whole(np.where(is_sure, high, np.nan)),
         p_top=np.where(is_sure, (ranks <= top).mean(axis=0), np.nan),
     )
+
+
+def _whole(ranks: AnyArray) -> AnyArray:
+    """Return ranks as whole numbers, unless some are missing."""
+    return ranks.astype(np.int64) if np.isfinite(ranks).all() else ranks

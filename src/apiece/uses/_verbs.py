@@ -93,6 +93,12 @@ def value(
     one_of("source", source, ("law", "samples"))
     attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
     semivalue = as_semivalue(kind, a=a, b=b, weights=weights)
+    if n is not None and not semivalue.needs_n:
+        raise PlanError(
+            f"n={n} is given for kind={semivalue.name!r}, which averages over sizes and plays no "
+            "game of n points: expected no n. Leave n (--n) out, pass sizes (--sizes), or choose "
+            "kind='data-shapley'."
+        )
     options: dict[str, Any] = {
         "kind": semivalue,
         "sizes": sizes,

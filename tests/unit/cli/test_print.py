@@ -70,7 +70,7 @@ def test_wide_characters_are_counted_by_the_cells_they_take():
 
 def test_control_characters_do_not_reach_the_terminal():
     lines, _ = lines_of(pd.DataFrame({"text": ["a\x1b[2J\nb"]}), None)
-    assert lines[1] == r"a\x1b[2J\nb"
+    assert lines[1] == r"a\u001b[2J\u000ab"
 
 
 def test_csv_keeps_text_from_being_a_formula_and_numbers_as_they_are(tmp_path):

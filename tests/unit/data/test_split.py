@@ -117,4 +117,4 @@ def test_several_classes_with_a_single_row_are_named_together(complaint):
     codes = np.arange(30)
     said = complaint(carve, 30, None, seed=0, codes=codes, classes=np.arange(30))
     assert "and 25 more" in said
-    assert "--kind regression" in said
+    assert "--task regression" in said

@@ -32,7 +32,7 @@ def test_the_summary_counts_what_was_read():
 def test_numbers_taken_as_classes_come_with_the_way_to_change_that(ratings):
     dataset = target(np.resize(ratings, 140))
     expected = "target quality: 7 classes (3..9)"
-    change = "; kind='regression' (--kind regression) if it is a quantity"
+    change = "; kind='regression' (--task regression) if it is a quantity"
     assert dataset.summary().endswith(expected + change)
     assert dataset.summary(is_guess=False).endswith(expected)
 
@@ -50,7 +50,7 @@ def test_words_and_fractions_leave_no_doubt_about_the_kind():
     assert "a quantity from 1 to 2e+06" in price
     assert "kind=" not in price
     counts = target(np.arange(600), kind="regression").summary()
-    assert "kind='classification' (--kind classification) if it is a class" in counts
+    assert "kind='classification' (--task classification) if it is a class" in counts
 
 
 def test_small_data_is_named_in_plain_words():

@@ -120,13 +120,13 @@ def test_an_infinite_target_is_refused(complaint):
 def test_a_single_class_is_refused(complaint):
     said = complaint(read, ["spam"] * 4)
     assert "'spam'" in said
-    assert "--kind regression" in said
+    assert "--task regression" in said
 
 
 def test_regression_needs_numbers(complaint):
     said = complaint(read, ["a", "b"], kind="regression")
     assert "'a'" in said
-    assert "--kind classification" in said
+    assert "--task classification" in said
     assert "not a number" in complaint(encode, ["a"], read([0.5, 1.5]))
 
 

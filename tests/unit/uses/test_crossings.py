@@ -189,3 +189,13 @@ def test_a_row_of_crossings_leaves_whole_ids_whole():
     row = crossings(laws).iloc[0]
     assert (row["first"], row["second"]) == (1, 0)
     assert isinstance(row["first"], int)
+
+
+def test_a_point_that_swaps_with_many_is_listed_a_few_times():
+    laws = Laws.from_arrays(
+        c=[1.0, *np.linspace(50, 100, 30)], alpha=[1.0, *[2.0] * 30], k_range=(10, 1000)
+    )
+    assert (crossings(laws)["second"] == 0).sum() == 30
+    found = crossings(laws, per_point=2)
+    assert len(found) == 2
+    assert found["first"].tolist() == crossings(laws)["first"].tolist()[:2]

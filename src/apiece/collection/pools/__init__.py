@@ -25,6 +25,11 @@ def pool_of(backend: str | Pool | None, n_jobs: int | None) -> Pool:
     n_jobs
         Worker processes on this machine.
     """
+    if n_jobs == 0:
+        raise PlanError(
+            "n_jobs=0 workers: expected at least 1, or -1 for one per core. Pass for example "
+            "n_jobs=2 (--jobs 2)."
+        )
     if isinstance(backend, Pool):
         return backend
     if backend is None:

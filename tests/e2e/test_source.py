@@ -1,0 +1,114 @@
+"""A table is enough: missing steps are run, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import apiece
+from apiece.cli import cli
+
+FEW = ("--samples", "8", "--jobs", "1")
+
+
+def run(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.arange(260) % 2
+    frame = pd.DataFrame(rng.normal(size=(260, 3)) + y[:, None], columns=list("abc"))
+    frame["price"] = np.exp(frame["a"])
+    frame["label"] = np.where(y == 1, "yes", "no")
+    frame.to_csv("shop.csv", index=False)
+    return tmp_path
+
+
+def test_value_of_a_table_collects_fits_and_remembers(folder):
+    first = run("value", "shop.csv", "--target", "label", *FEW, "--json")
+    assert first.exit_code == 0, first.output
+    assert "runs/shop" in first.stderr
+    assert "2 classes" in first.stderr
+    rows = json.loads(first.stdout)
+    assert {"point", "label", "value", "low", "high"} <= set(rows[0])
+    again = run("value", "shop.csv", "--json")  # not even the target is asked again
+    assert again.exit_code == 0
+    assert json.loads(again.stdout) == rows
+    assert "collected before" in again.stderr
+    assert [path.name for path in (folder / "runs").iterdir()] == ["shop"]
+
+
+def test_a_quantity_gets_a_model_for_quantities(folder):
+    said = run("value", "shop.csv", "--target", "price", "--drop", "label", *FEW)
+    assert said.exit_code == 0, said.output
+    assert "a quantity from" in said.stderr
+    assert apiece.open(folder / "runs" / "shop").provenance()["model"] == "ridge"
+
+
+def test_another_target_goes_to_a_folder_of_its_own(folder):
+    for target, drop in (("label", "price"), ("price", "label")):
+        said = run("value", "shop.csv", "--target", target, "--drop", drop, *FEW)
+        assert said.exit_code == 0, said.output
+    assert {path.name for path in (folder / "runs").iterdir()} == {"shop", "shop-2"}
+
+
+def test_a_table_that_changed_is_not_mistaken_for_the_old_one(folder):
+    assert run("value", "shop.csv", "--target", "label", *FEW).exit_code == 0
+    frame = pd.read_csv("shop.csv").iloc[:200]
+    frame.to_csv("shop.csv", index=False)
+    later = (folder / "runs" / "shop" / "manifest.json").stat().st_mtime + 10
+    os.utime("shop.csv", (later, later))
+    said = run("value", "shop.csv")
+    assert said.exit_code == 2
+    assert "--target is missing" in said.stderr
+    assert "'label'" in said.stderr
+
+
+def test_commands_that_read_tables_know_how_from_the_run(folder):
+    assert run("collect", "shop.csv", "--target", "label", "--drop", "price", *FEW).exit_code == 0
+    for words in (("suspects",), ("advise",), ("baseline",), ("show",), ("means",)):
+        said = run(*words, "shop.csv")
+        assert said.exit_code == 0, (words, said.output)
+
+
+def test_rows_set_aside_to_score_are_not_denied(folder):
+    assert run("fit", "shop.csv", "--target", "label", "--validation", "60", *FEW).exit_code == 0
+    opened = apiece.open(folder / "runs" / "shop")
+    valued = set(opened.laws().ids.astype(str))
+    aside = next(str(i) for i in range(260) if str(i) not in valued)
+    said = run("show", "shop.csv", "--point", aside)
+    assert said.exit_code == 2
+    assert f"row {aside} was set aside to score on" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("value", "shop.csv", "--n", "5"), "plays no game"),
+        (("exchange", "shop.csv"), "--groups"),
+        (("collect", "shop.csv", "--target", "label", "--jobs", "0"), "at least 1"),
+        (("collect", "shop.csv", "--target", "label", "--metric", "roc_auc"), "log_loss"),
+        (("collect", "shop.csv", "--target", "price", "--metric", "rmse"), "squared_error"),
+        (("report", "shop.csv", "-o", "a/b/report.html"), "is not a folder"),
+        (("value", "shop.csv", "-o", "values.txt"), ".csv, .json or .parquet"),
+    ],
+)
+def test_wrong_requests_say_what_to_do(folder, words, said):
+    assert run("collect", "shop.csv", "--target", "label", *FEW).exit_code == 0
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+
+
+def test_accuracy_is_known_by_its_everyday_name(folder):
+    said = run("collect", "shop.csv", "--target", "label", "--metric", "accuracy", *FEW)
+    assert said.exit_code == 0, said.output
+    assert apiece.open(folder / "runs" / "shop").provenance()["metric"] == "zero_one"
