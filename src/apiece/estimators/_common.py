@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._base.typing import BoolArray, FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray, Places
 from apiece.errors import FitError
 from apiece.laws.provenance import provenance
 from apiece.records import Contributions, Moments, Table
@@ -48,10 +48,10 @@ def _check_rows(part: Contributions) -> None:
         )
 
 
-def evenly_spread_points(contributions: Table, most: int) -> IntArray:
+def evenly_spread_points(contributions: Table, most: int) -> Places:
     """Return up to ``most`` points, evenly spread, whose contributions say something."""
     usable = np.flatnonzero((contributions.counts() >= 3) & contributions.nonzero())
-    return usable[:: 1 + max(len(usable) - 1, 0) // most]
+    return Places(usable[:: 1 + max(len(usable) - 1, 0) // most])
 
 
 def attributes(contributions: Table, estimator: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray, Places
 from apiece.estimators._features import as_features, as_more, as_target
 from apiece.estimators._reader import Inputs, blank, with_more
 from apiece.estimators._small_models import predict_with_small_models
@@ -100,7 +100,7 @@ def predict_from_features(
     ends = [int(np.sqrt(k_ref * end)) for end in contributions.k_range]
     small = predict_with_small_models(reader, *every, len(features), ends)
     inputs = [reader.inputs(features, target.codes, output) for output in small.outputs]
-    evidence = _evidence(contributions.of(chosen), plain, chosen, k_ref)
+    evidence = _evidence(contributions.of(Places(chosen)), plain, chosen, k_ref)
     prior, _ = family.priors(k_ref)
     scale = prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
     best, lift = -np.inf, np.zeros((len(features), len(family.parameters)))

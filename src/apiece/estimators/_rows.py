@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
 from apiece.laws import Laws, Series
 from apiece.records import Contributions, Moments, Table, Theory
 
@@ -156,7 +156,7 @@ class Adjusted:
         """Summarise the known losses, one for each task, by cardinality."""
         return self._table.losses()
 
-    def of(self, points: IntArray) -> Contributions:
+    def of(self, points: Places) -> Contributions:
         """Return the rows of some points alone, and their ids."""
         return self._learned.adjusted(self._table.of(points))
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, FloatArray
+from apiece._base.typing import AnyArray, FloatArray, Places
 from apiece.errors import ApieceWarning, FitError
 from apiece.estimators._common import (
     all_zero,
@@ -236,7 +236,7 @@ class Bayes(Estimator):
         sample = contributions.of(few)
         raw = sample.moments()
         if all_zero(raw).any():  # their squares are too small to differ from zero
-            few = few[~all_zero(raw)]
+            few = Places(few[~all_zero(raw)])
             sample = contributions.of(few)
             raw = sample.moments()
         if not len(few):

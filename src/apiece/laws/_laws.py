@@ -21,7 +21,7 @@ import numpy.typing as npt
 from apiece._base.check import unknown_name
 from apiece._base.html import table_html
 from apiece._base.rng import RandomState, seed_from, stream
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Place
 from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
@@ -234,13 +234,13 @@ class Laws:
         known = [name for name, column in columns.items() if np.isfinite(column).any()]
         return (*self.family.parameters, *known)
 
-    def position(self, point: object) -> int:
+    def position(self, point: object) -> Place:
         """Return the row of the point with that id; for an unknown id the nearest is suggested."""
         names = self.ids.astype(str)
         rows = np.flatnonzero(names == str(point))
         if not len(rows):
             raise unknown_name("point", point, names.tolist())
-        return int(rows[0])
+        return Place(int(rows[0]))
 
     def mean(self, k: npt.ArrayLike) -> FloatArray:
         r"""Expected contribution of every point at cardinalities ``k``.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Theory:
     sizes: FloatArray
     terms: FloatArray
 
-    def of(self, points: IntArray) -> Theory:
+    def of(self, points: Places) -> Theory:
         """Return what theory says of some points."""
         return replace(self, terms=self.terms[points])
 
@@ -73,7 +73,7 @@ class Contributions:
 
     task: IntArray
     k: IntArray
-    point: IntArray
+    point: Places
     delta: FloatArray
     loss: FloatArray
     ids: AnyArray
@@ -124,14 +124,14 @@ class Contributions:
                 f"point reaches from {point_.min()} to {point_.max()}: expected positions in the "
                 f"{len(names)} ids. Pass ids for every point."
             )
-        return cls(point=point_, ids=names, attrs=dict(attrs or {}), **columns)
+        return cls(point=Places(point_), ids=names, attrs=dict(attrs or {}), **columns)
 
     @classmethod
     def concat(cls, parts: Iterable[Contributions]) -> Contributions:
         """Join tables that share their ids, in order."""
         tables = list(parts)
         first = tables[0]
-        columns = {
+        columns: dict[str, Any] = {
             name: np.concatenate([getattr(table, name) for table in tables])
             for name in _ROWS
             if getattr(first, name) is not None
@@ -166,7 +166,7 @@ class Contributions:
         sizes, counts = np.unique(self.k, return_counts=True)
         return sizes, counts
 
-    def of(self, points: IntArray) -> Contributions:
+    def of(self, points: Places) -> Contributions:
         """Return the rows of some points alone, and their ids.
 
         >>> table = Contributions.from_arrays(point=[0, 1, 2], k=[9, 9, 9], delta=[0.1, 0.2, 0.3])
@@ -175,9 +175,10 @@ class Contributions:
         """
         place = np.full(self.n_points, -1)
         place[points] = np.arange(len(points))
-        found = self.where(place[self.point] >= 0)
+        kept = self.where(place[self.point] >= 0)
         theory = None if self.theory is None else self.theory.of(points)
-        return replace(found, point=place[found.point], ids=self.ids[points], theory=theory)
+        point = Places(place[kept.point])
+        return replace(kept, point=point, ids=self.ids[points], theory=theory)
 
     def between(self, low: int, high: int) -> Contributions:
         """Return the rows at cardinalities from ``low`` to ``high`` alone."""

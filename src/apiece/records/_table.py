@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from apiece._base.typing import AnyArray, BoolArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Table(Trained, Protocol):
         """Return the distinct cardinalities, rising, and how often each occurs."""
         ...
 
-    def of(self, points: IntArray) -> Contributions:
+    def of(self, points: Places) -> Contributions:
         """Return the rows of some points alone, and their ids."""
         ...
 

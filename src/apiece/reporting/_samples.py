@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray, Places
 from apiece.errors import DataError
 from apiece.records import Table
 
@@ -91,7 +91,7 @@ def raw(table: Table, points: IntArray) -> Raw | None:
     counts[known] = table.counts()[points[known]]
     if counts.sum() > MOST_RAW:
         return None
-    rows = table.of(points[known])
+    rows = table.of(Places(points[known]))
     order = np.argsort(rows.point, kind="stable")
     start = np.concatenate([[0], np.cumsum(counts)])
     return Raw(start, rows.k[order], rows.delta[order])

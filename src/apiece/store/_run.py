@@ -14,7 +14,7 @@ import numpy as np
 
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
-from apiece._base.typing import AnyArray
+from apiece._base.typing import AnyArray, Places
 from apiece.records import Anchor, Contributions, Moments, Table, Theory, caveat
 from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, MemoryStore, Store
@@ -219,7 +219,7 @@ class Run:
         return Contributions(
             task=join("task", np.int64),
             k=join("k", np.int64),
-            point=join("point", np.int64),
+            point=Places(join("point", np.int64)),
             delta=join("delta", np.float64),
             loss=join("loss", np.float64),
             ids=self.ids,

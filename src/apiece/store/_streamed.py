@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, BoolArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
 from apiece.records import Contributions, Moments, Theory
 
 _ROW: Final = np.dtype(
@@ -153,12 +153,12 @@ class Streamed:
         sizes = sorted(self._sizes)
         return np.array(sizes), np.array([self._sizes[k] for k in sizes])
 
-    def of(self, points: IntArray) -> Contributions:
+    def of(self, points: Places) -> Contributions:
         """Return the rows of some points alone, and their ids."""
         place = np.full(self.n_points, -1)
         place[points] = np.arange(len(points))
-        found = [rows[place[rows["point"]] >= 0] for rows in map(self._read, self._files)]
-        rows = np.concatenate(found)
+        parts = [rows[place[rows["point"]] >= 0] for rows in map(self._read, self._files)]
+        rows = np.concatenate(parts)
         rows = rows[np.argsort(rows["task"], kind="stable")]
         return self._table(rows, place[rows["point"]], points)
 
@@ -180,7 +180,7 @@ class Streamed:
         """Yield the rows of consecutive points, one block after another."""
         for start, end, file in zip(self._borders, self._borders[1:], self._files, strict=False):
             rows = self._read(file)
-            places = np.arange(start, end)
+            places = Places(np.arange(start, end))
             yield self._table(rows, rows["point"].astype(np.int64) - start, places)
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
@@ -196,11 +196,11 @@ class Streamed:
         folder = Path(self._scratch.name)
         return [folder / str(index) for index in range(len(self._borders) - 1)]
 
-    def _table(self, rows: AnyArray, point: IntArray, places: IntArray) -> Contributions:
+    def _table(self, rows: AnyArray, point: IntArray, places: Places) -> Contributions:
         return Contributions(
             task=rows["task"].astype(np.int64),
             k=rows["k"].astype(np.int64),
-            point=point,
+            point=Places(point),
             delta=rows["delta"].copy(),
             loss=rows["loss"].copy(),
             ids=self.ids[places],
