@@ -132,7 +132,7 @@ def plot(options: argparse.Namespace) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import NullFormatter
 
-    from apiece.plots import look
+    from apiece.plots import theme
 
     rows = [json.loads(line) for line in options.log.read_text().splitlines()]
     sizes = sorted({row["n"] for row in rows if row["step"] == "fit"})
@@ -155,7 +155,7 @@ def plot(options: argparse.Namespace) -> None:
         results.add(n, m, s, c, m / c, f, max(gb))
     power = np.polyfit(np.log(count), np.log(collect), 1)[0]
     print(f"collecting takes time as contributions to the power {power:.2f}")
-    with look():
+    with theme():
         figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
         axes[0].loglog(count, collect, "o-", label="measured")
         rate = np.array(collect) / np.array(count)

@@ -143,7 +143,7 @@ def _draw(
                 laws, ids, contributions=contributions, until=2 * laws.k_range[1], ax=left
             )
         left.set_title("Which point is worth more depends on the size")
-        plots.plot_found(values["value"], values["flipped"], ax=right)
+        plots.plot_detection(values["value"], values["flipped"], ax=right)
         right.set_title("Flipped labels are found among the harmful points")
         figure.savefig(path)
     return str(path)

@@ -9,7 +9,7 @@ import numpy as np
 from apiece._base.typing import FloatArray
 from apiece.estimators import Aggregate
 from apiece.plots._bins import in_bins
-from apiece.plots._style import new_axes, size_axis, style, thin
+from apiece.plots._style import axes, size_axis, thin
 from apiece.records import Contributions
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def plot_aggregate(
     beyond = np.geomspace(k_max, max(k_max, 2 * k_max if until is None else until), 41)
     k = np.concatenate([inner, beyond])
     low, high = aggregate.interval(k, level=level)
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         law = rf"{aggregate.eps:.3g} + {aggregate.b:.3g} / $k^{{{aggregate.lam:.2f}}}$"
         (line,) = ax.plot(inner, aggregate.mean(inner), label=law)
         ax.plot(beyond, aggregate.mean(beyond), "--", color=line.get_color())

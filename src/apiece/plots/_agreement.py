@@ -8,7 +8,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray
 from apiece.errors import DataError
-from apiece.plots._style import new_axes, style
+from apiece.plots._style import axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MANY = 5_000
 
 
-def matched(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def paired_values(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Join two tables of values by point: ``first`` and ``second``, both known.
 
     Raises
@@ -54,15 +54,14 @@ def plot_agreement(
     ax
         Axes to draw on; a new figure by default.
     """
-    both = matched(first, second)
+    both = paired_values(first, second)
     x, y = both["first"].to_numpy(), both["second"].to_numpy()
     pearson, spearman = (
         _correlation(x, y),
         _correlation(x.argsort().argsort(), y.argsort().argsort()),
     )
     many = len(x) > _MANY
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         ax.scatter(
             x, y, s=4 if many else 18, alpha=0.3 if many else 0.6, linewidths=0, rasterized=many
         )

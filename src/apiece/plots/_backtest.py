@@ -9,7 +9,7 @@ import numpy as np
 from apiece._base.check import one_of
 from apiece.estimators import Backtest
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, size_axis, style, thin
+from apiece.plots._style import axes, size_axis, thin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,7 @@ def plot_backtest(
     else:
         table = backtest.table() if isinstance(backtest, Backtest) else backtest
     groups = list(table.groupby(["method", "family"], sort=False))
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         shift = np.linspace(-0.012, 0.012, max(len(groups), 2))
         for ((method, family), part), marker, by in zip(groups, "osD^vPX", shift, strict=False):
             k = part["k"].to_numpy() * np.exp(by)  # beside each other where scores are alike

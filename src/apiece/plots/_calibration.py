@@ -10,7 +10,7 @@ from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 from apiece.estimators._bins import Bins
 from apiece.laws import Laws, quantile
-from apiece.plots._style import new_axes, style, thin
+from apiece.plots._style import axes, thin
 from apiece.records import Contributions, caveat
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def plot_calibration(laws: Laws, held_out: Contributions | Laws, *, ax: Axes | N
         Axes to draw on; a new figure by default.
     """
     table = coverage(laws, held_out)
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         ax.plot([0, 1], [0, 1], "--", color="0.5", linewidth=1, label="as promised")
         for (k, part), marker in zip(table.groupby("k"), "osD", strict=False):
             n_points = int(part["n_points"].iloc[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, signs, size_axis, style, thin
+from apiece.plots._style import axes, signs, size_axis, thin
 from apiece.records import caveat
 from apiece.uses import crossings
 
@@ -50,8 +50,7 @@ def plot_crossings(
     table = table[np.isfinite(table["at"])].reset_index(drop=True)
     ends = laws.k_range if sizes is None else sizes
     rows = np.arange(len(table))
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         ax.axvspan(*laws.k_range, color="0.5", alpha=0.1, linewidth=0, label="sampled sizes")
         (color, _), _ = signs()
         low, at, high = (table[name].to_numpy(np.float64) for name in ("low", "at", "high"))

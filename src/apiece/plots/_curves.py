@@ -11,7 +11,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
 from apiece.plots._bins import in_bins
-from apiece.plots._style import new_axes, size_axis, style, thin
+from apiece.plots._style import axes, size_axis, thin
 from apiece.records import Contributions, caveat
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def plot_curves(
         Axes to draw on; a new figure by default.
     """
     numbers = curves(laws, points, until=until, level=level)
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         for i, name in enumerate(numbers.ids):
             inside = numbers.is_sampled
             sign = "helps" if numbers.mean[i, -1] > 0 else "harms"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from apiece._base.check import one_of
-from apiece.plots._style import new_axes, size_axis, style, thin
+from apiece.plots._style import axes, size_axis, thin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +81,7 @@ def plot_experiment(
     shown = [
         name for name in methods if name != over and numbers["mean"].xs(name, level=1).notna().any()
     ]
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         settings = np.array(numbers.index.get_level_values(0).unique(), dtype=np.float64)
         apart = _apart(settings, len(shown), is_log=experiment.by == "at")
         ax.axhline(0, color="0.5", linewidth=0.8)

@@ -10,14 +10,14 @@ from apiece._base.check import unknown_name
 from apiece._base.typing import FloatArray
 from apiece.laws import Laws
 from apiece.plots._plane import exponent
-from apiece.plots._style import new_axes, signs, style
+from apiece.plots._style import axes, signs
 from apiece.records import caveat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def spread(laws: Laws, of: str | None = None) -> FloatArray:
+def distribution(laws: Laws, of: str | None = None) -> FloatArray:
     r"""Return a quantity of every point that has it, with the sign of its law, shape ``(2, n)``.
 
     Parameters
@@ -65,17 +65,16 @@ def plot_histogram(
     laws
         Fitted laws.
     of
-        The quantity; see `spread`.
+        The quantity; see `distribution`.
     bins
         How many bins.
     ax
         Axes to draw on; a new figure by default.
     """
     of = _default(laws) if of is None else of
-    values, sign = spread(laws, of)
+    values, sign = distribution(laws, of)
     words = {"log|c|": "log10 |c|", "r2": "R²", "exponent": f"exponent at k = {laws.k_ref:,.0f}"}
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         low, high = np.quantile(values, [0.01, 0.99]) if len(values) else (0.0, 1.0)
         high = high if high > low else low + 1.0
         inside = np.clip(values, low, high)

@@ -8,7 +8,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, signs, style
+from apiece.plots._style import axes, signs
 from apiece.records import caveat
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def plot_plane(laws: Laws, *, ax: Axes | None = None) -> Axes:
     """
     numbers = plane(laws)
     many = len(numbers.ids) > _MANY
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         for (color, marker), where, word in zip(
             signs(), (numbers.helps, ~numbers.helps), ("helps", "harms"), strict=True
         ):

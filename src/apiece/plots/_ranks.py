@@ -10,7 +10,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import Laws
-from apiece.plots._style import new_axes, signs, size_axis, style
+from apiece.plots._style import axes, signs, size_axis
 from apiece.records import caveat
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def plot_ranks(
         rows = [row for row in dict.fromkeys(ends.tolist()) if rise[row] != 0]
     else:
         rows = [laws.position(point) for point in points]
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         (up, _), (down, _) = signs()
         labels = _apart(outside[rows, -1], laws.n_points / 25)
         for row, place in zip(rows, labels, strict=True):

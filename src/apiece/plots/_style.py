@@ -1,4 +1,4 @@
-"""The one look that all figures share."""
+"""The style that all figures share."""
 
 from __future__ import annotations
 
@@ -6,45 +6,56 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.check import one_of
 from apiece._base.optional import optional
 
-_looks: ContextVar[tuple[str, ...]] = ContextVar("looks", default=())
-LOOKS: Final = ("dark", "slide")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_themes: ContextVar[tuple[str, ...]] = ContextVar("themes", default=())
+THEMES: Final = ("dark", "slide")
 
 
 @contextmanager
-def look(*names: str) -> Iterator[None]:
-    """Draw everything inside for a dark ground (``"dark"``), for a room (``"slide"``), or both.
+def theme(*names: str) -> Iterator[None]:
+    """Draw figures for a dark background (``"dark"``), for slides (``"slide"``), or both.
 
-    Figures that the caller makes inside, for ``ax=``, have the look too.
+    The theme also applies to figures that the caller makes inside the ``with`` block.
 
-    >>> with look("dark", "slide"):
+    Examples
+    --------
+    >>> with theme("dark", "slide"):
     ...     pass
     """
     for name in names:
-        one_of("look", name, LOOKS)
-    token = _looks.set(names)
+        one_of("theme", name, THEMES)
+    token = _themes.set(names)
     try:
         with style():
             yield
     finally:
-        _looks.reset(token)
+        _themes.reset(token)
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in apiece's style; the caller's own settings come back afterwards."""
+    """Draw in the style of apiece; afterwards matplotlib has the settings of before.
+
+    Examples
+    --------
+    >>> with style():
+    ...     pass
+    """
     matplotlib = optional("matplotlib.style", extra="plots", purpose="Plots")
-    sheets = ["apiece.mplstyle", *(f"apiece-{name}.mplstyle" for name in _looks.get())]
+    sheets = ["apiece.mplstyle", *(f"apiece-{name}.mplstyle" for name in _themes.get())]
     with matplotlib.context([str(files("apiece.plots") / sheet) for sheet in sheets]):
         yield
 
 
 def size_axis(ax: Any) -> None:
-    """Make the horizontal axis one of cardinalities: logarithmic, with plain numbers."""
+    """Make the horizontal axis a logarithmic axis of cardinalities, with plain numbers."""
     ticker = optional("matplotlib.ticker", extra="plots", purpose="Plots")
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -53,14 +64,16 @@ def size_axis(ax: Any) -> None:
     ax.set_xlabel("cardinality k")
 
 
-def new_axes() -> Any:
-    """Return the axes of a new figure."""
-    pyplot = optional("matplotlib.pyplot", extra="plots", purpose="Plots")
-    return pyplot.subplots(layout="constrained")[1]
+@contextmanager
+def axes(ax: Axes | None) -> Iterator[Axes]:
+    """Draw on given axes, or on those of a new figure, in the style of apiece."""
+    with style():
+        pyplot = optional("matplotlib.pyplot", extra="plots", purpose="Plots")
+        yield pyplot.subplots(layout="constrained")[1] if ax is None else ax
 
 
 def thin() -> float:
-    """Return the width of lines that should not outshine the others, such as error bars."""
+    """Return the width of thin lines, such as error bars."""
     return 0.6 * float(_settings()["lines.linewidth"])
 
 

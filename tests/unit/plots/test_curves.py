@@ -57,8 +57,8 @@ def test_an_unknown_point_is_told_its_nearest(laws):
 def test_the_count_of_what_is_found_rises_from_none_to_all():
     values = np.array([0.2, -0.3, 0.1, -0.1])
     is_target = np.array([False, True, False, True])
-    assert plots.found(values, is_target).tolist() == [0, 1, 2, 2, 2]
-    ax = plots.plot_found(values, is_target, name="errors", ax=axes())
+    assert plots.detection_curve(values, is_target).tolist() == [0, 1, 2, 2, 2]
+    ax = plots.plot_detection(values, is_target, name="errors", ax=axes())
     assert ax.get_ylabel() == "errors found"
 
 

@@ -171,7 +171,7 @@ def test_how_fast_a_value_fades_is_known_for_any_family():
 
 
 def test_all_of_them_hold_on_a_dark_slide(laws):
-    with plots.look("dark", "slide"):
+    with plots.theme("dark", "slide"):
         for ax in (
             plots.plot_crossings(laws, most=3, ax=axes()),
             plots.plot_calibration(laws, TRUTH, ax=axes()),

@@ -23,16 +23,16 @@ def axes():
 
 
 def test_the_spread_leaves_out_points_without_a_law_and_tells_signs():
-    values, sign = plots.spread(POWER, "log|c|")
+    values, sign = plots.distribution(POWER, "log|c|")
     assert_allclose(values, np.log10([1.0, 100.0, 2.0]))
     assert sign.tolist() == [1, 1, -1]
 
 
 def test_an_unknown_quantity_is_told_what_there_is():
     with pytest.raises(UnknownNameError, match="alpha"):
-        plots.spread(POWER, "alhpa")
+        plots.distribution(POWER, "alhpa")
     with pytest.raises(UnknownNameError):
-        plots.spread(SERIES, "log|c|")
+        plots.distribution(SERIES, "log|c|")
 
 
 def test_a_histogram_counts_every_point_once():
@@ -87,7 +87,7 @@ def test_chosen_points_are_shown_whether_they_move_or_not():
 def test_agreement_matches_points_by_id():
     first = pd.DataFrame({"value": [1.0, 2.0, 3.0]}, index=["a", "b", "c"])
     second = pd.DataFrame({"value": [30.0, 10.0, np.nan]}, index=["c", "a", "b"])
-    both = plots.matched(first, second)
+    both = plots.paired_values(first, second)
     assert both.loc["a"].tolist() == [1.0, 10.0]
     assert both.loc["c"].tolist() == [3.0, 30.0]
     assert len(both) == 2
@@ -104,10 +104,10 @@ def test_valuations_without_common_points_are_refused():
 
 def test_a_look_holds_inside_and_not_beyond():
     before = to_hex(mpl.rcParams["axes.facecolor"])
-    with plots.look("dark", "slide"):
+    with plots.theme("dark", "slide"):
         ax = plots.plot_plane(POWER)
         assert to_hex(ax.get_facecolor()) == "#14181d"
         assert mpl.rcParams["font.size"] == 16
     assert to_hex(mpl.rcParams["axes.facecolor"]) == before
-    with pytest.raises(UnknownNameError, match="dark"), plots.look("drak"):
+    with pytest.raises(UnknownNameError, match="dark"), plots.theme("drak"):
         pass

@@ -8,23 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.typing import IntArray
-from apiece.plots._style import new_axes, style
+from apiece.plots._style import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def found(values: npt.ArrayLike, is_target: npt.ArrayLike) -> IntArray:
+def detection_curve(values: npt.ArrayLike, is_target: npt.ArrayLike) -> IntArray:
     """Count the targets among the m points of lowest value, for m = 0, 1, ..., n.
 
-    >>> found([0.3, -0.1, 0.2], [False, True, False])
+    >>> detection_curve([0.3, -0.1, 0.2], [False, True, False])
     array([0, 1, 1, 1])
     """
     order = np.argsort(np.asarray(values), kind="stable")
     return np.concatenate([[0], np.cumsum(np.asarray(is_target, dtype=np.int64)[order])])
 
 
-def plot_found(
+def plot_detection(
     values: npt.ArrayLike,
     is_target: npt.ArrayLike,
     *,
@@ -44,10 +44,9 @@ def plot_found(
     ax
         Axes to draw on; a new figure by default.
     """
-    counts = found(values, is_target)
+    counts = detection_curve(values, is_target)
     inspected = np.arange(len(counts))
-    with style():
-        ax = ax if ax is not None else new_axes()
+    with axes(ax) as ax:
         ax.plot(inspected, counts, label="lowest value first")
         ax.plot(inspected[[0, -1]], counts[[0, -1]], "--", color="0.5", label="at random")
         ax.set_xlabel("points inspected")
