@@ -55,7 +55,7 @@ def solve(
     max_steps
         Rows that are still running after so many steps stay ``RUNNING``.
     keep
-        Called with which of the rows stay, for what a step remembers besides.
+        Called with a mask of the rows that stay, so that a step can shrink other state.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def _plus(a: Vector, factor: FloatArray, b: Vector) -> Vector:
 
 
 def line_search(slope: Callable[[FloatArray], FloatArray], first: FloatArray) -> FloatArray:
-    """Find for every row a step at which the slope has fallen to a tenth, by regula falsi.
+    """Find for every row a step that brings the slope below a tenth of its start; regula falsi.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def line_search(slope: Callable[[FloatArray], FloatArray], first: FloatArray) ->
     Returns
     -------
     FloatArray
-        Steps between 0 and 1, shape ``(n,)``; 1 wherever that does.
+        Steps between 0 and 1, shape ``(n,)``; 1 if a full step is good enough.
     """
     low, high = np.zeros(len(first)), np.ones(len(first))
     f_low, f_high = first, slope(high)

@@ -16,8 +16,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     'logistic'
     """
     by_lower = {word.lower(): word for word in known}
-    found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
+    matches = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[matches[0]] if matches else None
 
 
 def unknown_name(

@@ -40,9 +40,9 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
 def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
     """Write ``data`` to ``path`` so that a reader sees all of it or nothing.
 
-    It is written beside, flushed to the disk and renamed. With ``replace=False`` an existing file
-    stays, whoever wrote it, and False is returned. Where another process took the file beside for
-    a dead one's, since its clock is wrong, it is written once more.
+    A temporary file is written, flushed to the disk and renamed. With ``replace=False`` an existing
+    file is kept and False is returned. If another process deletes the temporary file as stale
+    (clock skew), the write is retried once.
     """
     try:
         return _write_whole(path, data, replace=replace)
@@ -58,33 +58,33 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:
 
 
 def _write_whole(path: Path, data: bytes, *, replace: bool) -> bool:
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         try:
-            with open(beside, "xb") as file:
+            with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             if replace:
-                os.replace(beside, path)
+                os.replace(temporary, path)
             else:
-                _link(beside, path)
+                _link(temporary, path)
             _flush_folder(path.parent)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except FileExistsError:
         return False
     return True
 
 
-def _link(beside: Path, path: Path) -> None:
+def _link(temporary: Path, path: Path) -> None:
     """Give a file its name unless that is taken.
 
     On a disk without hard links this looks first and then renames, so that of two processes at the
     same instant the second one wins.
     """
     try:
-        os.link(beside, path)
+        os.link(temporary, path)
     except FileExistsError:
         raise
     except OSError as error:
@@ -92,7 +92,7 @@ def _link(beside: Path, path: Path) -> None:
             raise
         if path.exists():
             raise FileExistsError(error.errno, "the name is taken", str(path)) from None
-        os.replace(beside, path)
+        os.replace(temporary, path)
 
 
 def read_table(source: Any, **settings: Any) -> pa.Table:

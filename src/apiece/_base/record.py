@@ -13,27 +13,26 @@ from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """Facts with names and types, and whatever else the JSON holds.
+    """Facts with names and types, and everything else in the JSON.
 
     Parameters
     ----------
     more
-        What no other field names.
+        Entries of the JSON that no other field names.
     """
 
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, found: object, where: str = "", *, strict: bool = True) -> Self:
+    def from_json(cls, content: object, where: str = "", *, strict: bool = True) -> Self:
         """Return the record that JSON holds.
 
         Parameters
         ----------
-        found
-            What the JSON was parsed to.
+        content
+            The parsed JSON.
         where
             Path of the record in the file, such as ``dataset.``, for messages.
-
         strict
             Whether a value of the wrong type, or out of range, is an error; if not, it is kept in
             ``more`` as if the field had another name.
@@ -44,7 +43,7 @@ class Record:
             If a field is missing, or (if ``strict``) its value is of the wrong type or out of
             range.
         """
-        record: Self = _record(cls, found, where, strict)
+        record: Self = _record(cls, content, where, strict)
         return record
 
     def to_json(self) -> dict[str, Any]:
@@ -52,21 +51,21 @@ class Record:
         return _plain(self)
 
 
-def _record(cls: Any, found: object, where: str, strict: bool = True) -> Any:
+def _record(cls: Any, content: object, where: str, strict: bool = True) -> Any:
     """Read a dataclass, see `Record.from_json`."""
-    if not isinstance(found, Mapping):
+    if not isinstance(content, Mapping):
         raise ValueError(f"{where.rstrip('.') or 'it'} is not an object")
     hints, known = get_type_hints(cls, include_extras=True), {}
     for part in fields(cls):
-        if part.name in found and part.name != "more":
+        if part.name in content and part.name != "more":
             try:
-                known[part.name] = _value(hints[part.name], found[part.name], where + part.name)
+                known[part.name] = _value(hints[part.name], content[part.name], where + part.name)
             except ValueError:
                 if strict:
                     raise
         elif part.default is part.default_factory is MISSING:
             raise ValueError(f"{where}{part.name} is missing")
-    more = {name: value for name, value in found.items() if name not in known}
+    more = {name: value for name, value in content.items() if name not in known}
     if more and "more" not in hints:
         raise ValueError(f"{where}{next(iter(more))} is not known")
     return cls(**known, **({"more": more} if more else {}))
@@ -92,9 +91,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    found = {}
+    fields_of_record = {}
     for part in fields(record):
         value = getattr(record, part.name)
         if part.name != "more" and value != part.default and value != {}:
-            found[part.name] = _plain(value) if is_dataclass(value) else value
-    return {**found, **getattr(record, "more", {})}
+            fields_of_record[part.name] = _plain(value) if is_dataclass(value) else value
+    return {**fields_of_record, **getattr(record, "more", {})}

@@ -1,8 +1,8 @@
-r"""The laws themselves: what each point is worth at every dataset size.
+r"""Laws: the value of each point at every dataset size.
 
-`Laws` is the one result of every estimator: for each point a family of curves, its parameters and
-their uncertainty, the law of the noise, a status, and where it all came from. Families are small
-modules of their own: [`power`][apiece.laws.power] is the law of the paper, $\psi_k = c/k^\alpha$,
+`Laws` is the result of every estimator: for each point a family of curves, its parameters and
+their uncertainty, the law of the noise, a status, and the provenance. Each family is a small
+module: [`power`][apiece.laws.power] is the law of the paper, $\psi_k = c/k^\alpha$,
 [`series`][apiece.laws.series] is $\psi_k = \sum_j a_j k^{-j/2}$,
 [`ridge`][apiece.laws.ridge] is $\psi_k = \sum_j b_j / (k + \kappa_j)$, and
 [`blend`][apiece.laws.blend] is a mean of the last two.

@@ -4,8 +4,8 @@ With $x = k / k_\mathrm{ref}$ a law is $\psi_k = B(x)\,u$. For sums of terms $B$
 for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a grid. So a *shape* is a
 matrix $B$, a family is a list of shapes, and everything else is linear algebra.
 
-What a population looks like before any data is seen also belongs here: curves are taken to be
-like the paper's power laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
+The prior of the population is defined here too: curves are assumed to be like the paper's power
+laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class FamilyBasis:
     ) -> FamilyBasis:
         """Add the family's priors and scale factors.
 
-        Some points have much more signal for their noise than others: the covariance of the
-        coefficients comes with five factors, whose shares are learned. Where there are several
-        shapes, their spread already gives the heights heavy tails.
+        Some points have a much higher ratio of signal to noise than others. So the covariance of
+        the coefficients has five factors, whose shares are learned. With several shapes this is
+        not needed, because their spread gives the heights heavy tails.
         """
         one_shape = len(nodes) == 1
         return cls(
@@ -118,7 +118,7 @@ class FamilyBasis:
         """
         weight = (x**2.5)[:, None]
         lowest = np.full(len(curves), np.inf)
-        found = np.zeros((len(curves), len(self.prior))), np.zeros((len(curves), len(self.typical)))
+        best = np.zeros((len(curves), len(self.prior))), np.zeros((len(curves), len(self.typical)))
         for shape in range(self.n_shapes):
             terms = self.columns(x[None, :], shape)[0]
             square = terms.T @ (weight * terms) + 1e-9 * np.eye(terms.shape[1])
@@ -126,18 +126,18 @@ class FamilyBasis:
             misfit = (curves - u @ terms.T) ** 2 @ weight[:, 0]
             is_better = misfit < lowest
             lowest = np.where(is_better, misfit, lowest)
-            found[0][is_better], found[1][is_better] = u[is_better], self.nodes[shape]
-        return found
+            best[0][is_better], best[1][is_better] = u[is_better], self.nodes[shape]
+        return best
 
 
 def power_law_moments(
     columns: Callable[[FloatArray], FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return second moments of power laws written in some columns, ``(p, p)``, with more or less.
+    r"""Return second moments of power laws in terms of columns, each of shape ``(p, p)``.
 
-    Each $x^{-\alpha}$ is brought to the columns by least squares over a decade of sizes, and
-    averaged over $\alpha$ by Gauss-Hermite quadrature. To that comes a variance of each column:
-    little for estimates, more for intervals.
+    Each $x^{-\alpha}$ is projected on the columns by least squares over a decade of sizes, and
+    averaged over $\alpha$ by Gauss-Hermite quadrature. A variance of each column is added: small
+    for estimates (first result), larger for intervals (second).
     """
     x = np.exp(np.linspace(-1.15, 1.15, 40))
     terms = columns(x[None, :])[0]

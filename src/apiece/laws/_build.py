@@ -1,4 +1,4 @@
-"""From arrays as people hold them to the columns of `Laws`."""
+"""Columns of `Laws` from arrays."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def family_for(
     c: npt.ArrayLike | None,
     alpha: npt.ArrayLike | None,
 ) -> tuple[Family, FloatArray]:
-    """Return the family and its parameters as one matrix, from either way of giving them."""
-    chosen = resolve_family(family)
-    names = chosen.parameters
+    """Return the family and its parameters as one matrix."""
+    resolved = resolve_family(family)
+    names = resolved.parameters
     if params is None and names == ("c", "alpha") and c is not None and alpha is not None:
         pair = np.broadcast_arrays(np.asarray(c, np.float64), np.asarray(alpha, np.float64))
         matrix = np.stack([np.atleast_1d(column) for column in pair], axis=1)
@@ -36,8 +36,8 @@ def family_for(
         matrix = np.array(params, dtype=np.float64)
     else:
         raise DataError(
-            f"laws of family {chosen.name!r} cannot be built from these arguments: expected c and "
-            "alpha for power laws, or params for any family. Pass one or the other."
+            f"laws of family {resolved.name!r} cannot be built from these arguments: expected c "
+            "and alpha for power laws, or params for any family. Pass one or the other."
         )
     if matrix.ndim != 2 or matrix.shape[1] != len(names):
         raise DataError(
@@ -45,11 +45,11 @@ def family_for(
             f"parameters {', '.join(names)}. For fewer terms pass a family such as "
             "family=Series(terms=(2, 4))."
         )
-    return chosen, matrix
+    return resolved, matrix
 
 
 def from_columns(params: FloatArray, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every other field of `Laws`: the columns given, and what stands for the rest."""
+    """Return every other field of `Laws`: the given columns, and defaults for the rest."""
     n = len(params)
     for name in given:
         if name not in NUMBERS + _OTHERS:

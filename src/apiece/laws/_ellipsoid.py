@@ -1,7 +1,7 @@
-r"""The extremes of curves over ellipsoids of their coordinates, for any number of these.
+r"""The extremes of curves over ellipsoids of their coordinates, in any dimension.
 
-The surface of $(\theta - \hat\theta)^\top C^{-1}(\theta - \hat\theta) = r^2$ is looked at in many
-directions. With three coordinates or more, the best of them are followed to the extremes, at which
+The surface of $(\theta - \hat\theta)^\top C^{-1}(\theta - \hat\theta) = r^2$ is sampled in many
+directions. With three coordinates or more, the best directions are refined to the extremes, where
 $\theta = \hat\theta \pm r\,C g / \sqrt{g^\top C g}$ for the gradient $g$ at $\theta$.
 """
 

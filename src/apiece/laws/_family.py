@@ -1,13 +1,13 @@
-r"""What a family of laws is: curves $\psi_k$ with parameters, and all that depends on their form.
+r"""Base class of families: curves $\psi_k$ with parameters, and all that depends on their form.
 
-Parameters are what people read, such as $(c, \alpha)$. Their errors are often so correlated and
-skewed that a normal approximation fails ($c$ is an extrapolation down to one training point).
-Each family therefore also has *local coordinates*, in which errors are nearly normal and nearly
-uncorrelated; covariances live there, and the delta method and draws start from there.
+Parameters are for people, such as $(c, \alpha)$. Their errors are often so correlated and skewed
+that a normal approximation fails ($c$ is an extrapolation down to one training point). Each family
+therefore also has *local coordinates*, in which errors are nearly normal and nearly uncorrelated.
+Covariances, the delta method and draws use local coordinates.
 
-The coordinates are of two kinds. Curves are linear in the first ones: if contributions double,
-these double. The last ones, the *shape coordinates*, are all that is not linear, such as $\alpha$.
-Once they are given, fitting a law is linear algebra. Estimators rely on nothing else.
+There are two kinds of coordinates. Curves are linear in the first ones: if contributions double,
+these double. The last ones, the *shape coordinates* such as $\alpha$, are not linear. Once they are
+given, fitting a law is linear algebra. Estimators rely on nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STEP: Final = 1e-5  # of a shape coordinate, for derivatives
 
 
 class ShapePrior(NamedTuple):
-    """What is assumed about a shape coordinate before any data.
+    """Prior of a shape coordinate.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Family(ABC):
 
     @property
     def word(self) -> str:
-        """The word that stands for the family with its settings, such as ``"series24"``."""
+        """Name of the family with its settings, such as ``"series24"``."""
         return self.name
 
     @property
@@ -151,14 +151,14 @@ class Family(ABC):
     def slopes(self, local: FloatArray, x: FloatArray, k_ref: float) -> FloatArray:
         """Differentiate by the local coordinates, ``(n, p)``, at sizes ``k_ref x``, ``(n, m)``.
 
-        Curves are linear in the first coordinates; central differences serve for the others.
+        Curves are linear in the first coordinates; central differences are used for the others.
 
         Returns
         -------
         FloatArray
             Shape ``(n, m, p)``.
         """
-        found = [self.columns(x, local[:, self.n_linear :], k_ref)]
+        parts = [self.columns(x, local[:, self.n_linear :], k_ref)]
         for j in range(self.n_linear, local.shape[1]):
             step = _STEP * (1 + np.abs(local[:, j]))
             off = np.zeros_like(local)
@@ -167,8 +167,8 @@ class Family(ABC):
                 self.curve(self.from_local(at, k_ref)[:, None, :], k_ref * x)
                 for at in (local + off, local - off)
             )
-            found.append(((above - below) / (2 * step[:, None]))[..., None])
-        return np.concatenate(found, axis=-1)
+            parts.append(((above - below) / (2 * step[:, None]))[..., None])
+        return np.concatenate(parts, axis=-1)
 
     def interval(
         self, params: FloatArray, cov: FloatArray, reach: FloatArray, k: FloatArray, k_ref: float
@@ -194,7 +194,7 @@ class Family(ABC):
         """
         return extremes(self, params, cov, reach, k, k_ref)
 
-    # What estimators need.
+    # For estimators.
 
     def columns(self, x: FloatArray, shape: FloatArray, k_ref: float) -> FloatArray:
         """Evaluate the curves whose linear coordinates are one in turn.
@@ -213,12 +213,12 @@ class Family(ABC):
         FloatArray
             Shape ``(n, m, n_linear)``.
         """
-        found = []
+        parts = []
         for unit in np.eye(self.n_linear):
             height = np.broadcast_to(unit, (len(x), self.n_linear))
             params = self.from_local(np.concatenate([height, shape], axis=1), k_ref)
-            found.append(self.curve(params[:, None, :], k_ref * x))
-        return np.stack(found, axis=-1)
+            parts.append(self.curve(params[:, None, :], k_ref * x))
+        return np.stack(parts, axis=-1)
 
     def scales(self, unit: FloatArray, k_ref: float) -> FloatArray:
         """Return the factors on coordinates when contributions are ``unit`` times as large.
@@ -242,14 +242,14 @@ class Family(ABC):
     def priors(self, k_ref: float) -> tuple[FloatArray, FloatArray]:
         """Return covariances of the linear coordinates before data, up to their scale.
 
-        The first is for estimates, the second, with room for other curves, for intervals. By
-        default curves are taken to be like power laws with typical shape coordinates.
+        The first is for estimates. The second is for intervals and allows for other curves. By
+        default curves are assumed to be like power laws with typical shape coordinates.
         """
         typical = np.array([[prior.typical for prior in self.shapes.values()]])
         return power_law_moments(lambda x: self.columns(x, typical, k_ref))
 
     def prior_basis(self, k_ref: float) -> FamilyBasis:
-        """Return the family as lists of linear curves, with what is assumed before any data."""
+        """Return the family as lists of linear curves, with its prior."""
         n_nodes = _NODES.get(len(self.shapes), 5)
         axes = [np.linspace(prior.low, prior.high, n_nodes) for prior in self.shapes.values()]
         nodes = np.array(list(product(*axes)), dtype=np.float64)
@@ -292,7 +292,7 @@ class Family(ABC):
         height
             Size of each curve at ``k_ref``, shape ``(n,)``.
         k_ref, rng
-            The size, and where randomness comes from.
+            The size, and the random generator.
         harmful
             Share of curves with a negative sign.
 
@@ -325,7 +325,7 @@ class Family(ABC):
             "tensor_curve, such as power or series. Fit them with bayes, or write that method."
         )
 
-    # What uses, plots and reports need.
+    # For uses, plots and reports.
 
     def crossing(self, first: FloatArray, second: FloatArray) -> float | None:
         """Return the size at which two curves cross, nan if they do not; None to search for it."""
@@ -335,7 +335,7 @@ class Family(ABC):
     def page_terms(self) -> list[Term] | None:
         r"""The terms of a sum that the page of a report evaluates; None sends sampled curves.
 
-        Term $j$ is a kind and a number $e$, and stands for a factor on linear coordinate $j$:
+        Term $j$ is a kind and a number $e$, and gives the factor on linear coordinate $j$:
         ``("power", e)`` for $k^{-e}$, ``("relative", e)`` for $(k/k_\mathrm{ref})^{-e}$, and
         ``("shift", e)`` for $1/(k + e)$. Instead of a number, $e$ may name a shape coordinate.
         """
@@ -345,7 +345,7 @@ class Family(ABC):
 
     @classmethod
     def from_word(cls, word: str, k_range: tuple[int, int] | None) -> Self | None:
-        """Return the family that a word stands for, over sampled sizes; None for another word."""
+        """Return the family of that name, over sampled sizes; None for another name."""
         return cls() if word == cls.name else None
 
     def to_json(self) -> dict[str, Any]:
@@ -358,9 +358,9 @@ class Family(ABC):
         }
 
     def to_setting(self) -> Any:
-        """Return the word for the family if it says all of it, otherwise its JSON.
+        """Return the name of the family if that says everything, otherwise its JSON.
 
-        Both are what `resolve_family` understands.
+        `resolve_family` accepts both.
         """
         try:
             is_said = (

@@ -1,4 +1,4 @@
-r"""`Laws`: for every point a curve $\psi_k$ over dataset sizes, its uncertainty and its history.
+r"""`Laws`: for every point a curve $\psi_k$ over dataset sizes, and its uncertainty.
 
 Uncertainty is Student's t in the family's local coordinates $\theta$, with a squared scale $C$
 (a covariance, where the degrees of freedom are infinite); for any quantity $g(\theta)$ that is
@@ -82,7 +82,7 @@ class Laws:
     attrs
         Version, estimator and settings, seed, dataset fingerprint, creation time.
     diagnostics
-        What the estimator found about the fit as a whole, such as ``overall_r2``.
+        Results for the fit as a whole, such as ``overall_r2``.
     """
 
     family: Family
@@ -144,7 +144,7 @@ class Laws:
         k_range
             Sizes that the laws are about; they set ``k_ref`` and the default of ``value``.
         **columns
-            Any other field of `Laws`; what is left out is unknown (nan), ids are positions, and
+            Any other field of `Laws`. By default numbers are unknown (nan), ids are 0, 1, ..., and
             the status is ``OK``.
 
         Examples
@@ -152,8 +152,8 @@ class Laws:
         >>> Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5]).mean(4)
         array([ 0.125, -0.1  ])
         """
-        chosen, matrix = family_for(family, params, c=c, alpha=alpha)
-        return cls(family=chosen, params=matrix, k_range=k_range, **from_columns(matrix, columns))
+        resolved, matrix = family_for(family, params, c=c, alpha=alpha)
+        return cls(family=resolved, params=matrix, k_range=k_range, **from_columns(matrix, columns))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -184,7 +184,7 @@ class Laws:
 
     @property
     def n_points(self) -> int:
-        """How many points there are, with a law or without."""
+        """Number of points, with or without a law."""
         return len(self.ids)
 
     @property
@@ -212,10 +212,10 @@ class Laws:
 
     @property
     def scope(self) -> str:
-        """What means, intervals and values are for.
+        """What means, intervals and values refer to.
 
-        ``"population"``: the population that the rows come from, since scoring rows rotated.
-        ``"scoring rows"``: the fixed validation set alone.
+        ``"population"``: the population of the rows, because scoring rows rotated.
+        ``"scoring rows"``: only the fixed validation set.
         """
         design = self.provenance.design
         rotates = design is not None and design.scoring == "rotating"
@@ -288,9 +288,9 @@ class Laws:
         $t$ standard errors of the point's, $(\theta - \hat\theta)^\top C^{-1}
         (\theta - \hat\theta) \le t^2$, with $t$ the quantile of ``level`` for the point's degrees
         of freedom; nan where ``cov`` is unknown. For sums of terms that is
-        $\psi_k \pm t\,\mathrm{se}(\psi_k)$. Intervals of power laws lean away from zero, the more
-        so the farther a size is from the sampled ones, since errors of $\alpha$ multiply. They
-        cover the law's mean, not single contributions.
+        $\psi_k \pm t\,\mathrm{se}(\psi_k)$. Intervals of power laws are longer away from
+        zero, more so for sizes far from the sampled ones: errors of $\alpha$ multiply.
+        Intervals are for the mean of the law, not for single contributions.
         """
         sizes, is_number = check_sizes(k)
         reach = quantile(level, self.df)
@@ -306,8 +306,8 @@ class Laws:
         $$v_i = \sum_k w_k\,\psi_k(\text{params}_i), \qquad
           \nabla v_i = \sum_k w_k \nabla\psi_k$$
 
-        so errors at different sizes are summed as what they are, one error of the parameters, by
-        the delta method. At one size the interval is that of `interval`.
+        Errors at different sizes come from the same errors of the parameters, so they are
+        propagated by the delta method. At one size the interval is that of `interval`.
 
         Parameters
         ----------
@@ -338,8 +338,8 @@ class Laws:
     def draws(self, n: int, *, random_state: RandomState = None) -> FloatArray:
         """Draw parameters from their uncertainty, Student's t in local coordinates.
 
-        A draw is joint: each point's parameters together, so that any quantity derived from them
-        (a value, a rank, a crossing) gets an interval from its own draws.
+        A draw has all parameters of a point together, so any quantity derived from them (a value,
+        a rank, a crossing) gets an interval from the draws.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Laws:
         return pd.DataFrame(self.diagnostics["backtest"]["scores"])
 
     def select(self, rows: npt.ArrayLike | slice) -> Laws:
-        """Return the laws of some points, by positions, mask or slice; diagnostics are left out."""
+        """Return the laws of some points, by places, mask or slice, without diagnostics."""
         keep = rows if isinstance(rows, slice) else np.asarray(rows)
         names = (*NUMBERS, "params", "cov", "df", "n_samples", "status", "labels", "ids")
         columns = {name: getattr(self, name) for name in names}

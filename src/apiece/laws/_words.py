@@ -1,6 +1,6 @@
-"""Families by word and by text form: what settings name, and what files keep.
+"""Families by name and as JSON, for settings and files.
 
-Every subclass of `Family` is known as soon as it is defined. Files call the families of this
+Every subclass of `Family` is registered when it is defined. Files identify the families of this
 package by name, and others by module and class.
 """
 
@@ -19,7 +19,7 @@ KNOWN: Final[dict[str, type[Family]]] = {}  # every family defined in this sessi
 
 
 def key(cls: type[Family]) -> str:
-    """Return what files call a family: its name, or module and class for one from elsewhere."""
+    """Return the key of a family in files: its name, or module and class for other packages."""
     is_ours = cls.__module__.startswith("apiece.")
     return cls.name if is_ours else f"{cls.__module__}:{cls.__qualname__}"
 
@@ -27,7 +27,7 @@ def key(cls: type[Family]) -> str:
 def family_from_json(plain: Mapping[str, Any]) -> Family:
     """Return the family that `Family.to_json` described.
 
-    Nothing is imported: a family that was written elsewhere must be defined in this session.
+    Nothing is imported: a family of another package must be defined in this session.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def _setting(value: Any) -> Any:
 def resolve_family(
     family: FamilyLike | Mapping[str, Any], k_range: tuple[int, int] | None = None
 ) -> Family:
-    """Return the family that a setting means: a family, or a word for one.
+    """Return the family that a setting names: a family, its name or its JSON.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def resolve_family(
         return family_from_json(family)
     if isinstance(family, str):
         for known in list(KNOWN.values()):
-            found = known.from_word(family, k_range)
-            if found is not None:
-                return found
+            resolved = known.from_word(family, k_range)
+            if resolved is not None:
+                return resolved
     raise unknown_name("family", family, dict.fromkeys(known.name for known in KNOWN.values()))

@@ -1,8 +1,8 @@
 r"""The blend of series and ridge laws: curves that may turn out to be either.
 
-From sizes of one decade it is often impossible to tell whether contributions already fall as
-$1/k$, as a series has it, or go on more slowly, as a ridge law allows. The mean of several laws
-predicts better than one that happened to be wrong, and where they disagree its intervals are wide.
+Sizes of one decade often do not show whether contributions already fall as $1/k$ (a series) or more
+slowly (a ridge law). The mean of several laws predicts better than a wrong one, and its intervals
+are wide if the laws disagree.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Blend(Linear):
     def members(self) -> tuple[Family, ...]:
         """The families that are blended: the series of two terms and of three, and the ridge law.
 
-        Two series, so that ridge laws have a third of the say: they are the freest beyond the
-        sampled sizes.
+        There are two series, so that the ridge law has a weight of one third only: it is the most
+        flexible beyond the sampled sizes.
         """
         return Series((2, 4)), Series(), self.ridge
 

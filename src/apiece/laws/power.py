@@ -23,9 +23,9 @@ class Power(Family):
 
     $$\psi_k = c\,k^{-\alpha} = \psi_\mathrm{ref}\,(k / k_\mathrm{ref})^{-\alpha}$$
 
-    Local coordinates are $(\psi_\mathrm{ref}, \alpha)$ with $k_\mathrm{ref}$ in the middle of the
-    sampled sizes on a log scale: there the height and the slope of a curve are nearly uncorrelated,
-    while $c$ itself is an extrapolation to $k = 1$.
+    Local coordinates are $(\psi_\mathrm{ref}, \alpha)$, with $k_\mathrm{ref}$ the geometric mean
+    of the ends of the sampled sizes. There the height and the slope of a curve are nearly
+    uncorrelated, while $c$ is an extrapolation to $k = 1$.
 
     Examples
     --------
@@ -64,8 +64,8 @@ class Power(Family):
     def from_local(self, local: FloatArray, k_ref: float) -> FloatArray:
         r"""Map back: $c = \psi_\mathrm{ref}\,k_\mathrm{ref}^\alpha$.
 
-        Slopes so steep that curves would leave the range of numbers are brought back to 20, or to
-        where $k_\mathrm{ref}^{|\alpha|}$ is $10^{100}$; only draws from a hopeless fit get there.
+        To avoid overflow, $|\alpha|$ is limited to 20, or to the value at which
+        $k_\mathrm{ref}^{|\alpha|}$ is $10^{100}$; only draws from very uncertain fits reach it.
         """
         steepest = min(20.0, 100.0 / max(np.log10(k_ref), 1.0))
         psi, alpha = local[..., 0], np.clip(local[..., 1], -steepest, steepest)
@@ -76,7 +76,7 @@ class Power(Family):
         return np.asarray((x**-shape)[..., None])
 
     def priors(self, k_ref: float) -> tuple[FloatArray, FloatArray]:
-        """Return one, twice: height is all there is."""
+        """Return 1 for both: the only linear coordinate is the height."""
         return np.ones((1, 1)), np.ones((1, 1))
 
     def project(
@@ -107,8 +107,8 @@ class Power(Family):
     def crossing(self, first: FloatArray, second: FloatArray) -> float | None:
         r"""Return $k^* = (c_1/c_2)^{1/(\alpha_1 - \alpha_2)}$, nan for curves that do not cross.
 
-        Those are curves of opposite sign, of the same decay, or that would cross below one
-        training point or beyond $10^{300}$ of them.
+        Curves do not cross if they have opposite signs or the same decay, or if they would cross
+        below one training point or beyond $10^{300}$.
         """
         (c1, alpha1), (c2, alpha2) = first.tolist(), second.tolist()
         if not c1 * c2 > 0 or alpha1 == alpha2:

@@ -1,4 +1,4 @@
-"""Where a result came from, as plain values that JSON can hold."""
+"""Provenance of results, as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def provenance(estimator: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def plain(value: Any, where: str = "attrs") -> Any:
     """Return ``value`` with tuples, arrays and NumPy numbers turned into what JSON can hold.
 
-    A number that is not finite becomes None, since JSON has no word for it.
+    A number that is not finite becomes None, because JSON cannot represent it.
 
     >>> plain({"sizes": (100, np.int64(1000)), "r2": float("nan")})
     {'sizes': [100, 1000], 'r2': None}

@@ -1,10 +1,10 @@
-r"""The ridge law, $\psi_k = \sum_j b_j / (k + \kappa_j)$, for learners that hold back.
+r"""The ridge law, $\psi_k = \sum_j b_j / (k + \kappa_j)$, for penalised learners.
 
-A penalised learner does not use a direction of its features until it has seen enough of it: to
-first order a contribution is $\sum_j c_j / (k h_j + 1/C)$ over the directions, with curvature
-$h_j$ and penalty $1/C$. Each direction gives a term in $1/(k + \kappa)$ with $\kappa = 1/(C h_j)$,
-which is constant while $k \ll \kappa$ and falls as $1/k$ beyond. As long as new directions come to
-life, contributions fall more slowly than $1/k$, which no series in $1/\sqrt{k}$ goes on with.
+With few points the penalty keeps a learner from using directions of its features. To first order a
+contribution is $\sum_j c_j / (k h_j + 1/C)$ over the directions, with curvature $h_j$ and penalty
+$1/C$. Each direction gives a term in $1/(k + \kappa)$ with $\kappa = 1/(C h_j)$, which is constant
+while $k \ll \kappa$ and falls as $1/k$ beyond. While further directions come into use,
+contributions fall more slowly than $1/k$. A series in $1/\sqrt{k}$ cannot continue that.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Ridge(Linear):
     Parameters
     ----------
     shifts
-        The sizes $\kappa_j$ from which on a term falls as $1/k$: whole numbers in rising order, the
-        first of them 0.
+        The sizes $\kappa_j$ beyond which a term falls as $1/k$: whole numbers in rising order,
+        starting with 0.
 
     Examples
     --------
@@ -86,11 +86,11 @@ class Ridge(Linear):
         return np.asarray((1 + shifts) / (x[..., None] + shifts))
 
     def priors(self, k_ref: float) -> tuple[FloatArray, FloatArray]:
-        """Return independent coefficients, those of the shifts smaller than that of 1/k.
+        """Return independent coefficients; those of the shifts are smaller than that of 1/k.
 
-        Before data all directions of the features are taken to come to life at any size alike:
-        the coefficients of all shifts have the same variance, so that curves go on beyond the
-        sampled sizes as they come out of them, and intervals grow as that becomes uncertain.
+        A priori, directions of the features come into use at any size: the coefficients of all
+        shifts have the same variance. So curves continue smoothly beyond the sampled sizes, and
+        intervals grow with the uncertainty.
         """
         shifts = np.asarray(self.shifts, dtype=np.float64) / k_ref
 

@@ -1,8 +1,8 @@
-r"""The series law, $\psi_k = \sum_j a_j k^{-j/2}$, that the theory of M-estimators suggests.
+r"""The series law, $\psi_k = \sum_j a_j k^{-j/2}$, from the theory of M-estimators.
 
-A finite validation set gives a term in $1/k$; behind it come $k^{-3/2}$ and $k^{-2}$. The law is
-linear in its parameters, and a point may help at one size and hurt at another, which a power law
-cannot say.
+A finite validation set gives a term in $1/k$; the next terms are $k^{-3/2}$ and $k^{-2}$. The law
+is linear in its parameters. A point may help at one size and hurt at another, which a power law
+cannot describe.
 """
 
 from __future__ import annotations

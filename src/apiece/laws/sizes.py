@@ -1,4 +1,4 @@
-"""Checks of cardinalities that laws are asked about."""
+"""Checks of cardinalities and ranges of cardinalities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_sizes(k: npt.ArrayLike, name: str = "k") -> tuple[FloatArray, bool]:
 
 
 def middle(k_range: tuple[int, int]) -> float:
-    """Return the middle of a range of sizes on a log scale, the geometric mean of its ends.
+    """Return the geometric mean of the ends of a range of sizes.
 
     >>> middle((10, 1000))
     100.0

@@ -1,4 +1,4 @@
-"""How the fit of one point went, as a sentence for people."""
+"""Status of the fit of a point, as a sentence for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apiece._base.typing import AnyArray, BoolArray
 
 
 class FitStatus(StrEnum):
-    """How the fit of one point went; the value is the sentence that tables print.
+    """Status of the fit of a point; the value is the sentence that tables print.
 
     >>> print(FitStatus.TOO_FEW)
     fewer than three contributions: no law

@@ -1,4 +1,4 @@
-"""Normal and Student distributions, as far as intervals and draws need them."""
+"""Normal and Student distributions for intervals and draws."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
 
 
 def normal_width_factor(df: FloatArray) -> FloatArray:
-    r"""Return the factor that takes a variance which is known into the scale of Student's t.
+    r"""Return the factor on a known variance in the squared scale of Student's t.
 
-    Student's t is wide because the noise is estimated. An error that has nothing to do with the
-    noise (of a prior, or of which of several laws holds) has a normal width, so that of its
-    variance only $(z/t)^2$ belongs into the scale: an interval of 90 % then has that width.
+    Student's t is wide because the noise is estimated. Errors that do not depend on the estimated
+    noise (of a prior, or between several laws) are normal. Scaling their variance by $(z/t)^2$
+    keeps their normal width inside a t interval of 90 %.
 
     >>> normal_width_factor(np.array([7.0, np.inf])).round(3)
     array([0.754, 1.   ])
@@ -63,8 +63,8 @@ def student_factors(df: FloatArray, n: int, rng: np.random.Generator) -> FloatAr
 def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
     r"""Propagate covariances through gradients: $\sqrt{g^\top C g}$, by the delta method.
 
-    Coordinates are brought to unit variance and gradients to unit size first, so that neither
-    extreme units nor a steep extrapolation leaves the range of numbers.
+    Coordinates are first scaled to unit variance and gradients to unit size, so that extreme units
+    and steep extrapolations do not overflow.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def standard_error(gradient: FloatArray, cov: FloatArray) -> FloatArray:
 def covariance_roots(cov: FloatArray) -> FloatArray:
     """Return matrix square roots ``R`` with ``R R' = cov``, nan where ``cov`` is, by eigenvectors.
 
-    Coordinates are brought to unit variance first: a scale of 1e-8 next to one of 1 is no problem.
+    Coordinates are first scaled to unit variance, so that scales may be as different as 1e-8 and 1.
     """
     is_known = np.asarray(np.isfinite(cov).all(axis=(1, 2)))[:, None, None]
     known = np.where(is_known, cov, 0.0)

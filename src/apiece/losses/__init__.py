@@ -1,6 +1,6 @@
 """Losses on the validation set, so that a contribution is positive when a point helps.
 
-A name such as ``log_loss`` stands for an object; `Loss` is the base class for others.
+A name such as ``log_loss`` is short for an object; `Loss` is the base class for others.
 """
 
 from apiece.losses._loss import FunctionLoss, Loss, Needs, SoftmaxSeries

@@ -1,4 +1,4 @@
-"""What a loss is, and what it may offer to engines that need more than its value."""
+"""Base class of losses, with optional derivatives and series for fast engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SoftmaxSeries(Protocol):
     gradient: FloatArray
 
     def beyond(self, eta: AnyArray, reach: float) -> FloatArray:
-        """Sum over rows of what the loss changes by beyond first order, shape ``(n_models,)``.
+        """Return the change of the loss beyond first order, summed over rows, ``(n_models,)``.
 
         Parameters
         ----------
@@ -41,16 +41,16 @@ class SoftmaxSeries(Protocol):
 class Loss:
     """A loss on the validation set; lower is better.
 
-    A subclass states ``name`` and ``needs``, and defines `rows`, or `value` if the loss is not a
-    mean over rows. Every engine can then compute contributions. The other methods are optional:
-    engines that know derivatives are faster, and without them compare losses of predictions.
+    A subclass sets ``name`` and ``needs``, and defines `rows`, or `value` if the loss is not a mean
+    over rows. Every engine can then compute contributions. The other methods are optional; they
+    make engines faster, which otherwise compare losses of predictions.
 
     Attributes
     ----------
     name
         Its name in manifests and on axes; by default the name of the class.
     needs
-        What it takes from a model: ``proba`` (class probabilities, shape ``(n, n_classes)``),
+        The required prediction: ``proba`` (class probabilities, shape ``(n, n_classes)``),
         ``label`` (class codes), ``decision`` (decision values) or ``value`` (a regression).
     is_mean_of_rows
         Whether `value` is the mean of `rows`.
@@ -220,7 +220,7 @@ class FunctionLoss(Loss):
     name
         Its name in manifests and on axes.
     needs
-        What it takes from a model; see `Loss`.
+        The required prediction; see `Loss`.
     function
         Returns the loss of a model as a number.
     """

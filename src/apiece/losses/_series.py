@@ -1,9 +1,9 @@
 r"""Power series of the logistic function around the margins of a fitted model.
 
-Adding one point changes margins $m$ by a little, $\eta$. Series in $\eta$ with coefficients of each
-row's own give differences of losses to full *relative* precision, also in single precision, where
-subtracting two losses would leave nothing. Coefficients come from differential equations, such as
-$\sigma' = \sigma - \sigma^2$, which turn into recurrences; arrays have shape ``(degree + 1, n)``.
+Adding one point changes margins $m$ by a small $\eta$. Series in $\eta$, with coefficients per row,
+give differences of losses to full *relative* precision, also in single precision, where subtracting
+two losses would lose all digits. Coefficients come from differential equations, such as
+$\sigma' = \sigma - \sigma^2$, which give recurrences; arrays have shape ``(degree + 1, n)``.
 """
 
 from __future__ import annotations

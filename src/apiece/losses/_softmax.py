@@ -1,16 +1,16 @@
-r"""The softmax of changing margins, without losing digits.
+r"""The softmax of changing margins, to relative precision.
 
 With $K$ classes, margins are taken against the last class, $m_c = \log \pi_c / \pi_K$, so that
-arrays have shape ``(..., K - 1, n)``: no direction is left in which the model does not change, and
-the last class has margin zero. When margins change by $\eta$, with means
+arrays have shape ``(..., K - 1, n)``: every direction changes the model, and the last class has
+margin zero. When margins change by $\eta$, with means
 $\bar\eta = \sum_c \pi_c \eta_c$ under the probabilities before,
 
 $$\varphi(\eta) = e^\eta - 1 - \eta, \qquad s = \bar\eta + \bar\varphi, \qquad
   \pi_c(m + \eta) - \pi_c = \pi_c(\eta_c - \bar\eta) + r_c, \qquad
   r_c = \pi_c\,\frac{\varphi_c - \bar\varphi - s\,(\eta_c - \bar\eta)}{1 + s} .$$
 
-The remainder $r$ is of second order, and every term of it is computed to relative precision, so
-that single precision leaves as many digits of a small change as of a large one.
+The remainder $r$ is of second order. Every term of it is computed to relative precision, so single
+precision is as accurate for small changes as for large ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def all_probabilities(margins: FloatArray) -> FloatArray:
 def errors(margins: FloatArray, truth: FloatArray) -> FloatArray:
     """Probabilities less the one-hot truth, shape ``(K - 1, n)``, to relative precision.
 
-    Where the true class is almost certain, its error is what the others hold.
+    If the true class is almost certain, its error is the sum of the other probabilities.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def curve(x: AnyArray, reach: float = RADIUS) -> AnyArray:
 def against(top: IntArray, eta: AnyArray) -> AnyArray:
     """Changes of the margins of all classes against those of class ``top`` of each column.
 
-    Against the class that holds most of the probability, means are as small as the probability
-    that is left, and differences from them lose no digits.
+    Relative to the class with the highest probability, means are as small as the remaining
+    probability, and differences from them lose no digits.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def against(top: IntArray, eta: AnyArray) -> AnyArray:
 
 
 def remainder(pi: AnyArray, eta: AnyArray, reach: float = RADIUS) -> AnyArray:
-    r"""Return $r$, what the probabilities change by beyond first order; shape of ``eta``.
+    r"""Return $r$, the change of the probabilities beyond first order; shape of ``eta``.
 
     Double precision takes the exponential, single precision the series (see `curve`).
 

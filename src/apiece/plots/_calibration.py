@@ -62,12 +62,14 @@ def coverage(
             "contributions or true laws of the same points. Fit by likelihood or bayes, and match "
             "the ids."
         )
-    found = []
+    rows_of_table = []
     for j, size in enumerate(k):
         for level in levels:
             inside = (z[:, j] <= quantile(level, df))[known[:, j]]
-            found.append((size, level, inside.mean() if len(inside) else np.nan, len(inside)))
-    return pd.DataFrame(found, columns=["k", "level", "coverage", "n_points"])
+            rows_of_table.append(
+                (size, level, inside.mean() if len(inside) else np.nan, len(inside))
+            )
+    return pd.DataFrame(rows_of_table, columns=["k", "level", "coverage", "n_points"])
 
 
 def plot_calibration(laws: Laws, held_out: Contributions | Laws, *, ax: Axes | None = None) -> Axes:
@@ -139,5 +141,5 @@ def _matched(ids: AnyArray, others: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return the rows of points that both know, by id."""
     place = {str(name): row for row, name in enumerate(others.tolist())}
     both = [(row, place[str(name)]) for row, name in enumerate(ids.tolist()) if str(name) in place]
-    found = np.array(both, dtype=np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    pairs = np.array(both, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]

@@ -46,12 +46,12 @@ def curves(
     laws: Laws, points: Sequence[object], *, until: int | None = None, level: float = 0.9
 ) -> Curves:
     """Compute the curves of some points, by id, up to cardinality ``until``."""
-    chosen = laws.select(np.array([laws.position(point) for point in points]))
+    selected = laws.select(np.array([laws.position(point) for point in points]))
     k_min, k_max = laws.k_range
     k = np.geomspace(k_min, max(until or k_max, k_max), 200)
     k = np.unique(np.append(k, float(k_max)))
-    low, high = chosen.interval(k, level=level)
-    return Curves(chosen.ids, k, chosen.mean(k), low, high, k <= k_max)
+    low, high = selected.interval(k, level=level)
+    return Curves(selected.ids, k, selected.mean(k), low, high, k <= k_max)
 
 
 def binned_means(

@@ -47,8 +47,8 @@ def differences(experiment: Outcome, measure: str, over: str | None) -> pd.DataF
         error = spread / np.sqrt(n.reindex(table.index).to_numpy(np.float64))
         return pd.DataFrame({"mean": table[measure], "error": error})
     name = f"{measure}_over_{over}"
-    found = pd.DataFrame({"mean": table[name], "error": table[f"{name}_se"]})
-    return found.drop(index=over, level="method")
+    paired = pd.DataFrame({"mean": table[name], "error": table[f"{name}_se"]})
+    return paired.drop(index=over, level="method")
 
 
 def plot_experiment(

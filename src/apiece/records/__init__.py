@@ -1,4 +1,4 @@
-r"""The nouns that cross walls: a task, its outcome, a plan of tasks, a table of contributions.
+r"""Records that packages exchange: tasks, outcomes, plans and tables of contributions.
 
 A *task* is one draw of a training set $D$ of $k$ points. It yields one *contribution*
 

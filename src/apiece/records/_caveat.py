@@ -1,4 +1,4 @@
-"""What must be said beside results that rest on approximate contributions."""
+"""Caveat of results from approximate contributions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ if TYPE_CHECKING:
 
 
 def caveat(attrs: Mapping[str, Any]) -> str | None:
-    """Return what must be said beside any result from approximate contributions, or None.
+    """Return the caveat of a result from approximate contributions, or None.
 
     Parameters
     ----------
     attrs
-        Where the result comes from; ``attrs["engine"]`` describes the engine.
+        Provenance of the result; ``attrs["engine"]`` describes the engine.
 
+    Examples
+    --------
     >>> caveat({"engine": {"name": "first-order", "is_exact": False, "correlation": 0.973}})
     'approximate: engine first-order, correlation 0.973 with exact contributions'
     """
@@ -29,9 +31,16 @@ def caveat(attrs: Mapping[str, Any]) -> str | None:
 
 
 def marked(table: pd.DataFrame, attrs: Mapping[str, Any]) -> pd.DataFrame:
-    """Mark a table of points that rests on approximate contributions, by a column of its own.
+    """Add a column ``approximate`` to a table of points from approximate contributions.
 
-    ``table.attrs["caveat"]`` then holds the words.
+    ``table.attrs["caveat"]`` then holds the caveat.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> engine = {"name": "first-order", "is_exact": False}
+    >>> list(marked(pd.DataFrame({"value": [0.1]}), {"engine": engine}))
+    ['value', 'approximate']
     """
     weakness = caveat(attrs)
     if weakness:

@@ -20,7 +20,7 @@ _ROWS: Final = ("task", "k", "point", "delta", "loss", "control", "active", "wei
 
 @dataclass(frozen=True, eq=False)
 class Theory:
-    """What theory says of each point at some sizes, for estimators to learn the weights of.
+    """Terms of the theory of each point at some sizes; estimators learn their weights.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ class Theory:
     terms: FloatArray
 
     def of(self, points: Places) -> Theory:
-        """Return what theory says of some points."""
+        """Return the terms of some points."""
         return replace(self, terms=self.terms[points])
 
     def scaled(self, factor: float) -> Theory:
-        """Return it in other units of the loss."""
+        """Return the terms in other units of the loss."""
         return replace(self, terms=self.terms * factor)
 
 
@@ -59,16 +59,23 @@ class Contributions:
     ids
         The points' names, shape ``(n_points,)``.
     attrs
-        Where the rows came from: dataset, model, metric, design, seed.
+        Provenance of the rows: dataset, model, metric, design, seed.
     control
-        What first-order theory predicts for each contribution, less its mean over draws, up to a
-        factor, shape ``(n_rows,)``; None where scoring rows do not rotate.
+        Prediction of each contribution by first-order theory, less its mean over draws, up to a
+        factor, shape ``(n_rows,)``; None if scoring rows do not rotate.
     active
-        The blocks of rows that each task drew from, as bits, shape ``(n_rows,)``; None likewise.
+        The blocks of rows that each task drew from, as bits, shape ``(n_rows,)``; None if scoring
+        rows do not rotate.
     weight
-        How many contributions each row counts for, shape ``(n_rows,)``; None for one.
+        Number of contributions that each row counts for, shape ``(n_rows,)``; None for one.
     theory
-        What theory says of each point; None where it is not known.
+        Terms of the theory of each point; None if unknown.
+
+    Examples
+    --------
+    >>> table = Contributions.from_arrays(point=[0, 1, 0], k=[10, 10, 20], delta=[0.1, -0.2, 0.05])
+    >>> table.counts(), table.k_range
+    (array([2, 1]), (10, 20))
     """
 
     task: IntArray
@@ -95,7 +102,7 @@ class Contributions:
         ids: npt.ArrayLike | None = None,
         attrs: dict[str, Any] | None = None,
     ) -> Contributions:
-        """Build a table from columns; without ``task`` every row is a task of its own.
+        """Build a table from columns; without ``task`` every row is a separate task.
 
         >>> Contributions.from_arrays(point=[0, 1], k=[10, 10], delta=[0.1, -0.2]).n_points
         2
@@ -156,7 +163,7 @@ class Contributions:
         return np.asarray(np.bincount(self.point, minlength=self.n_points), dtype=np.int64)
 
     def nonzero(self) -> BoolArray:
-        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        """Return which points have a contribution other than zero, shape ``(n_points,)``."""
         is_there = np.zeros(self.n_points, dtype=bool)
         is_there[self.point[self.delta != 0]] = True
         return is_there
@@ -167,7 +174,7 @@ class Contributions:
         return sizes, counts
 
     def of(self, points: Places) -> Contributions:
-        """Return the rows of some points alone, and their ids.
+        """Return only the rows of some points, with their ids.
 
         >>> table = Contributions.from_arrays(point=[0, 1, 2], k=[9, 9, 9], delta=[0.1, 0.2, 0.3])
         >>> table.of(np.array([2, 0])).table()["delta"].tolist()
@@ -181,11 +188,11 @@ class Contributions:
         return replace(kept, point=point, ids=self.ids[points], theory=theory)
 
     def between(self, low: int, high: int) -> Contributions:
-        """Return the rows at cardinalities from ``low`` to ``high`` alone."""
+        """Return only the rows at cardinalities from ``low`` to ``high``."""
         return self.where((self.k >= low) & (self.k <= high))
 
     def parts(self) -> Iterator[Contributions]:
-        """Yield the rows of all points at once, since they are in memory."""
+        """Yield the whole table, because it is in memory."""
         yield self
 
     def losses(self) -> Moments:

@@ -1,4 +1,4 @@
-"""Moments: what a Gaussian likelihood needs to know of contributions."""
+"""Moments of contributions, sufficient for Gaussian likelihoods."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ class Moments:
     k, n, mean, m2
         Cardinality, number of contributions, their mean, and the sum of their squared deviations
         from it; all of shape ``(n_points, n_sizes)``.
+
+    Examples
+    --------
+    >>> from apiece.records import Contributions
+    >>> table = Contributions.from_arrays(point=[0, 0, 0], k=[9, 9, 20], delta=[1.0, 3.0, 4.0])
+    >>> table.moments()
+    Moments(k=array([[ 9., 20.]]), n=array([[2., 1.]]), mean=array([[2., 4.]]),
+            m2=array([[2., 0.]]))
     """
 
     k: FloatArray

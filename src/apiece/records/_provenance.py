@@ -1,4 +1,4 @@
-"""Where contributions and laws came from, as typed records."""
+"""Provenance of contributions and laws, as typed records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apiece._base.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRecord(Record):
-    """The engine; ``correlation`` is that with exact contributions, where it was measured."""
+    """The engine; ``correlation`` with exact contributions is None if it was not measured."""
 
     name: str
     is_exact: bool
@@ -22,7 +22,7 @@ class EngineRecord(Record):
 class DesignRecord(Record):
     """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid.
 
-    ``scoring`` is ``"rotating"`` where rows take turns in scoring; None for a validation set.
+    ``scoring`` is ``"rotating"`` if scoring rows rotate; None for a validation set.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DesignRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(Record):
-    """Which contributions a run held: how many, a digest of them, and whether these were all."""
+    """State of a run: number of contributions, their digest, and whether the run was complete."""
 
     n_contributions: int
     digest: str
@@ -41,7 +41,7 @@ class Snapshot(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Record):
-    """What fits laws again: the method, its settings, and whether it learns from features."""
+    """How to fit laws again: the method, its settings, and whether it learns from features."""
 
     method: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -50,22 +50,22 @@ class Recipe(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance(Record):
-    """Where a result came from: a typed view of the ``attrs`` of contributions, laws and runs.
+    """Provenance of a result: a typed view of the ``attrs`` of contributions, laws and runs.
 
     Parameters
     ----------
     dataset, n_pool, model, metric, engine, design, seed
-        What decided the contributions: the dataset's fingerprint and number of points, and words.
+        Settings of the contributions; ``dataset`` is the fingerprint of the data.
     groups
-        Of runs that value groups: how many rows of each join at once.
+        For runs that value groups: how many rows of each group join at once.
     estimator, settings, version, created
-        What fitted the laws, and when.
+        How and when the laws were fitted.
     chosen_by
         ``"auto"``, if a backtest chose the estimator.
     fitted_to
         Which contributions of a run the laws were fitted to.
     recipe
-        How to fit them again, if a file can say it.
+        How to fit them again, if a file can describe it.
     """
 
     dataset: str | None = None
@@ -86,10 +86,10 @@ class Provenance(Record):
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Self:
-        """Return the typed view of attributes; what does not fit is in ``more``.
+        """Return the typed view of attributes; entries that do not fit are in ``more``.
 
-        >>> found = Provenance.of({"seed": 3, "design": {"name": "grid", "sizes": [1, 2]}})
-        >>> found.seed, found.design.name
+        >>> known = Provenance.of({"seed": 3, "design": {"name": "grid", "sizes": [1, 2]}})
+        >>> known.seed, known.design.name
         (3, 'grid')
         """
         return cls.from_json(attrs, strict=False)

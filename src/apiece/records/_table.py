@@ -1,4 +1,4 @@
-"""What fits need of contributions, wherever they are."""
+"""Protocols of contributions for fits, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Trained(Protocol):
-    """What knows the losses of the models that were trained."""
+    """Something with the losses of trained models."""
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class Trained(Protocol):
 
 
 class Table(Trained, Protocol):
-    """What a fit needs of contributions, whether they are in memory or streamed from a disk."""
+    """Contributions for a fit, in memory or streamed from a disk."""
 
     @property
     def ids(self) -> AnyArray:
@@ -53,7 +53,7 @@ class Table(Trained, Protocol):
         ...
 
     def nonzero(self) -> BoolArray:
-        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        """Return which points have a contribution other than zero, shape ``(n_points,)``."""
         ...
 
     def sizes(self) -> tuple[IntArray, IntArray]:
@@ -61,11 +61,11 @@ class Table(Trained, Protocol):
         ...
 
     def of(self, points: Places) -> Contributions:
-        """Return the rows of some points alone, and their ids."""
+        """Return only the rows of some points, with their ids."""
         ...
 
     def between(self, low: int, high: int) -> Table:
-        """Return the rows at cardinalities from ``low`` to ``high`` alone."""
+        """Return only the rows at cardinalities from ``low`` to ``high``."""
         ...
 
     def parts(self) -> Iterator[Contributions]:
@@ -79,7 +79,7 @@ class Table(Trained, Protocol):
 
 @runtime_checkable
 class Stored(Protocol):
-    """Contributions that are kept somewhere, such as a run, and are opened to be read."""
+    """Stored contributions, such as a run, which are opened for reading."""
 
     @property
     def labels(self) -> AnyArray:

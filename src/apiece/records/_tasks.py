@@ -15,7 +15,7 @@ class Task:
     Parameters
     ----------
     index
-        Place of the task in its plan; with the run's seed it decides everything random.
+        Index of the task in its plan; with the seed of the run it determines all random numbers.
     subset
         Positions in the pool that make up ``D``, shape ``(k,)``.
     points
@@ -24,15 +24,21 @@ class Task:
     seed
         Seed of the models trained in this task, the same with and without the added point.
     rows
-        Where groups are valued: the positions that join ``D`` together, for each of ``points``,
-        which then are positions among the groups. None where every point is its own row.
+        If groups are valued: for each of ``points``, the positions that join ``D`` together;
+        ``points`` are then numbers of groups. None if single points are valued.
     scoring
         Positions in the pool of the rows that score this task, none of them in ``subset`` or
-        ``points``; None where the dataset's validation set does.
+        ``points``; None if the validation set of the dataset scores it.
     active
-        The blocks of rows that the task draws from, as the bits of a number; 0 where all do.
+        The blocks of rows that the task draws from, as the bits of a number; 0 for all.
     block_of
-        The block of every row of the pool; None where there are none.
+        The block of every row of the pool; None without blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Task(0, subset=np.array([4, 1, 7]), points=np.array([0, 2]), seed=1).cardinality
+    3
     """
 
     index: int
@@ -57,22 +63,28 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an engine computed for one task.
+    """Result of an engine for one task.
 
     Parameters
     ----------
     loss
         The loss of the model trained on ``D`` alone.
     delta
-        Contribution of every point of the task, in its order, shape ``(n_points,)``. nan marks one
-        that could not be computed to the stated error; it is counted, and not stored.
+        Contribution of every point of the task, in its order, shape ``(n_points,)``. nan marks a
+        contribution that could not be computed to the stated error; it is counted, not stored.
     certificate
         The largest remaining error of the contributions that are not nan, such as a Newton
-        decrement; nan where training is taken as it is, inf where the fit on D has no certificate.
+        decrement; nan for models without a certificate, inf if the fit on D was not certified.
     notes
         Counts for the user, such as how many fits stopped before convergence.
     control
-        What theory predicts for each contribution, shape ``(n_points,)``; None if not asked.
+        Prediction of each contribution by theory, shape ``(n_points,)``; None if not requested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Outcome(loss=0.5, delta=np.array([0.01, -0.02])).notes
+    {}
     """
 
     loss: float

@@ -182,11 +182,11 @@ def read_manifest(place: Place) -> Manifest:
     """
     file = f"{place}/manifest.json"
     try:
-        found = json.loads(place.read("manifest.json").decode("utf-8"))
-        if found["schema_version"] == SCHEMA_VERSION:
-            if found.pop("digest", None) not in (None, _digest(found)):
+        content = json.loads(place.read("manifest.json").decode("utf-8"))
+        if content["schema_version"] == SCHEMA_VERSION:
+            if content.pop("digest", None) not in (None, _digest(content)):
                 raise ValueError("its contents do not match its digest")
-            return Manifest.from_json(found)
+            return Manifest.from_json(content)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(
             f"{place} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
@@ -199,10 +199,10 @@ def read_manifest(place: Place) -> Manifest:
             f"{file} cannot be read ({error}): expected the JSON that collect wrote. Restore it "
             "from a copy, or collect into a new folder; the shards next to it are plain Parquet."
         ) from error
-    writer = found.get("versions")
+    writer = content.get("versions")
     writer = writer.get("apiece") if isinstance(writer, dict) else None
     raise StoreError(
-        f"{file} has schema version {found['schema_version']}"
+        f"{file} has schema version {content['schema_version']}"
         + (f", written by apiece {writer}" if writer else "")
         + f": expected schema version {SCHEMA_VERSION}, which this apiece reads. Open the run with "
         "the version of apiece that wrote it, or collect into a new folder."
@@ -211,8 +211,8 @@ def read_manifest(place: Place) -> Manifest:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest as JSON for people: indented, with its digest."""
-    found = manifest.to_json()
-    signed = {**found, "digest": _digest(found)}
+    content = manifest.to_json()
+    signed = {**content, "digest": _digest(content)}
     return (json.dumps(signed, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 

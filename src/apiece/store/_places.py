@@ -168,10 +168,10 @@ class Bucket:
         """Return the names below the prefix."""
         with _explained(f"list {self._at(folder)}"):
             try:
-                found = self._files.ls(self._at(folder), detail=False)
+                listed = self._files.ls(self._at(folder), detail=False)
             except FileNotFoundError:
                 return []
-        return [str(name).rstrip("/").rpartition("/")[2] for name in found]
+        return [str(name).rstrip("/").rpartition("/")[2] for name in listed]
 
     def remove(self, name: str) -> None:
         """Remove an object."""
@@ -246,10 +246,10 @@ def place_of(where: str | Path) -> Disk | Bucket:
     >>> str(place_of("s3://bucket/run")), str(place_of(Path("s3:/bucket/run/")))
     ('s3://bucket/run', 's3://bucket/run')
     """
-    found = _URI.fullmatch(str(where))
-    if found is None:
+    address = _URI.fullmatch(str(where))
+    if address is None:
         return Disk(Path(where).absolute())  # workers may stand in another folder
-    scheme, slashes, rest = found[1].lower(), found[2], (found[3] or "").rstrip("/")
+    scheme, slashes, rest = address[1].lower(), address[2], (address[3] or "").rstrip("/")
     if scheme in ("file", "local") and slashes:
         return Disk(Path("/" + rest))
     if "::" in scheme or not rest:

@@ -314,10 +314,10 @@ class Run:
 
         Shards are read one after another, so that it takes the memory of one.
         """
-        found = Losses()
+        tasks = Losses()
         for columns in self._columns():
-            found.add(columns)
-        return found.moments
+            tasks.add(columns)
+        return tasks.moments
 
     def _columns(self) -> Iterator[dict[str, AnyArray]]:
         """Yield the columns of each shard, ``point`` as a place among the valued points."""
@@ -336,7 +336,7 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Return what a result derived from this run should remember of it."""
         manifest = self.manifest
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "dataset": manifest.dataset.fingerprint,
             "n_pool": manifest.dataset.n_pool,
             "model": manifest.model.name,
@@ -346,10 +346,10 @@ class Run:
             "seed": manifest.seed,
         }
         if "rows" in self.points:  # of each group, how many join at once
-            found["groups"] = dict(
+            facts["groups"] = dict(
                 zip(self.ids.tolist(), self.points["rows"].tolist(), strict=True)
             )
-        return found
+        return facts
 
 
 def open_run(path: str | Path) -> Run:

@@ -29,10 +29,10 @@ class FamilyContract(ABC):
     def test_all_curves_at_all_sizes_are_those_of_each_at_its_size(self) -> None:
         family = self.make()
         params, k = self.params(family), np.geomspace(10, 10_000, 20)
-        every = family.mean(params, k)
-        assert every.shape == (20, 20)
-        scale = np.abs(every).max(axis=1)
-        assert_allclose(np.diagonal(every) / scale, family.curve(params, k) / scale, atol=1e-12)
+        curves = family.mean(params, k)
+        assert curves.shape == (20, 20)
+        scale = np.abs(curves).max(axis=1)
+        assert_allclose(np.diagonal(curves) / scale, family.curve(params, k) / scale, atol=1e-12)
 
     def test_coordinates_lead_back_to_parameters(self) -> None:
         family = self.make()

@@ -40,8 +40,8 @@ class PoolContract(ABC):
     def shards(self, units: list[int]) -> dict[int, Shard]:
         """Return the shards of units, from this process."""
         job = self.job()
-        found = {index: job.run(index).shard for index in units}
-        return {index: shard for index, shard in found.items() if shard is not None}
+        computed = {index: job.run(index).shard for index in units}
+        return {index: shard for index, shard in computed.items() if shard is not None}
 
     def test_every_unit_is_done_once_as_in_one_process(self) -> None:
         units = [3, 0, 7, 5, 1]

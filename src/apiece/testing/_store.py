@@ -37,7 +37,7 @@ class StoreContract(ABC):
 
     def manifest(self, n_tasks: int = 4) -> Manifest:
         """Return a manifest for tasks of three points, two to a shard."""
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "dataset": {"fingerprint": "00", "n_pool": 3},
             "points": {"n_valued": 3, "digest": "00"},
             "model": {"name": "m", "params": {}},
@@ -49,7 +49,7 @@ class StoreContract(ABC):
             "n_contributions": 3 * n_tasks,
             "layout": {"n_tasks": n_tasks, "tasks_per_shard": 2, "parts_per_task": 1},
         }
-        return Manifest.from_json(found)
+        return Manifest.from_json(facts)
 
     def store(self, tmp_path: Path) -> Store:
         """Return a store for four tasks, in two shards."""
