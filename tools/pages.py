@@ -73,7 +73,7 @@ def run(page: Path, *, dark: bool = False) -> Iterator[Result]:
         for picture in pictures or [""]:
             said = io.StringIO()
             looks = ["dark"] if picture.endswith("-dark") else []
-            with contextlib.redirect_stdout(said), plots.look(*looks):
+            with contextlib.redirect_stdout(said), plots.theme(*looks):
                 exec(code, names)
             if picture:
                 drawn[picture] = image_of(names["ax"].figure)
