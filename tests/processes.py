@@ -48,13 +48,14 @@ def _collect(folder, n_jobs, settings, ready):
     if scratch := settings.pop("scratch", None):
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
     import apiece
-    from apiece.engines import LinearEngine, RefitEngine
+    from apiece.engines import LinearEngine, RefitEngine, ReuseEngine
 
     from conftest import make_blobs, make_line
 
     # many moments between two writes in a run of a second
     rows = settings.pop("rows_per_shard", 24)
     RefitEngine.rows_per_shard = LinearEngine.rows_per_shard = rows
+    ReuseEngine.rows_per_shard = rows
     request = {"model": "tree", "sizes": (6, 12), "samples": 15, "random_state": 1} | settings
     dataset = make_line(n=24) if request.pop("kind", None) == "line" else make_blobs(n=24)
     if request.pop("fails", False):

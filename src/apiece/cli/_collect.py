@@ -48,6 +48,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @click.option(
     "--samples", default=100, show_default=True, help="Contributions for every point, at least."
 )
+@click.option("--trainings", type=int, help="Models that --engine reuse trains; 2000 by default.")
 @click.option("--metric", help=f"The loss: {', '.join(LOSSES)}.")
 @click.option(
     "--design", help=f"{', '.join(DESIGNS)}. Default: uniform, or log-uniform if rotating."
@@ -106,8 +107,9 @@ def collect(
         stored = open_run(to).progress() if place_of(to).has("manifest.json") else None
         n_stored = stored.n_contributions if stored else 0
         n_planned = stored.n_planned if stored else 0
+        unit = open_run(to).unit if stored else "contributions"
         note(
-            f"interrupted: {n_stored:,} of {n_planned:,} contributions are stored in {where}. "
+            f"interrupted: {n_stored:,} of {n_planned:,} {unit} are stored in {where}. "
             f"Continue with:\n  {redacted(shlex.join(['apiece', *sys.argv[1:]]))}",
             quiet=quiet,
         )
@@ -128,7 +130,7 @@ def collect(
         )
         return
     say(
-        f"{where}: {progress.n_contributions:,} contributions of "
+        f"{where}: {progress.n_contributions:,} {run.unit} of "
         f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
     )
     note(f"next: apiece report {where}, or apiece value {where}", quiet=quiet)
@@ -137,6 +139,7 @@ def collect(
 _COLLECT_OPTIONS = (
     "model",
     "samples",
+    "trainings",
     "metric",
     "design",
     "scoring",

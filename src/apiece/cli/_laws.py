@@ -84,7 +84,6 @@ def fit(
 ) -> None:
     """Fit one law per point: its expected contribution at every size k."""
     import apiece
-    from apiece import estimators
 
     if run.path is None and out is None:
         raise click.UsageError(
@@ -93,7 +92,7 @@ def fit(
         )
     laws = apiece.fit(
         run,
-        method or estimators.DEFAULT_METHOD,
+        method,
         family=family,
         dataset=dataset,
         backtest=backtest,

@@ -136,7 +136,7 @@ def note_if_unfinished(run: Run, quiet: bool) -> None:
     if not progress.is_complete:
         note(
             f"this run is unfinished: {progress.n_contributions:,} of {progress.n_planned:,} "
-            "contributions are used. Repeat its collect command to complete it.",
+            f"{run.unit} are used. Repeat its collect command to complete it.",
             quiet=quiet,
         )
 

@@ -10,6 +10,7 @@ from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
 from apiece.collection._rotation import largest_size
+from apiece.collection._trainings import TrainingPlan, plan_trainings
 from apiece.collection._work import Done, Job, work
 from apiece.collection.pools import Pool, WorkersLost, dismiss_workers
 
@@ -22,6 +23,7 @@ __all__ = [
     "Job",
     "Pool",
     "ProgressEvent",
+    "TrainingPlan",
     "WorkersLost",
     "collect",
     "compare",
@@ -31,6 +33,7 @@ __all__ = [
     "log_spaced",
     "make_group_plan",
     "make_plan",
+    "plan_trainings",
     "run_plan",
     "work",
 ]

@@ -30,10 +30,17 @@ from apiece.collection._request import (
     store_of,
 )
 from apiece.collection._start import start_run
+from apiece.collection._trainings import (
+    DEFAULT,
+    TrainingPlan,
+    plan_trainings,
+    refuse_trainings,
+    scored_in_turns,
+)
 from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool, pool_of
 from apiece.data import Dataset, groups_of
-from apiece.engines import Engine, choose_engine, choose_group_engine
+from apiece.engines import Engine, ReuseEngine, choose_engine, choose_group_engine
 from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
 from apiece.losses import Loss
 from apiece.records import EngineRecord
@@ -65,6 +72,7 @@ def collect(
     on_progress: OnProgress | None = None,
     scoring: Scoring = "auto",
     anchor: bool = True,
+    trainings: int | None = None,
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
 
@@ -100,8 +108,10 @@ def collect(
     engine
         ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
         every contribution; ``first-order`` approximates by influence functions, which the run and
-        every result from it then say, with the correlation with exact contributions. Also a
-        subclass of `Engine`, or an `Engine` whose further settings are kept.
+        every result from it then say, with the correlation with exact contributions; ``reuse``
+        trains the model once for each training set and learns the laws of all points from the
+        losses, which needs far fewer trainings than ``refit``. Also a subclass of `Engine`, or an
+        `Engine` whose further settings are kept.
     points
         Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
     candidates
@@ -132,6 +142,8 @@ def collect(
     anchor
         Whether to end with models trained on nearly all rows (one, or eight folds where scoring
         rows rotate), whose loss anchors the law of the loss, see `aggregate`.
+    trainings
+        How many models engine ``reuse`` trains, 2,000 by default; ``samples`` is not used there.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
         that fsspec knows), or a `Store` object; None keeps it in memory.
@@ -170,6 +182,10 @@ def collect(
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
+    is_reuse = isinstance(chosen, ReuseEngine)
+    if is_reuse:
+        samples = DEFAULT if trainings is None else trainings
+    refuse_trainings(trainings, chosen, has_groups=found is not None)
     wanted = Design.of(
         default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
         name=design or ("log-uniform" if rotates and np.size(sizes or 0) < 3 else "uniform"),
@@ -179,7 +195,8 @@ def collect(
     )
     store, pool = store_of(to), pool_of(backend, n_jobs)
     known = store.manifest if store.has_run() else None
-    check_request(dataset, n_valued=len(valued), samples=wanted.samples, is_new=known is None)
+    n_valued = 1 if is_reuse else len(valued)
+    check_request(dataset, n_valued=n_valued, samples=wanted.samples, is_new=known is None)
     if known is not None and known.samples > wanted.samples:
         wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
     seed = seed_from(known.seed if known and random_state is None else random_state)
@@ -194,8 +211,12 @@ def collect(
             "groups are valued on a validation set: expected a dataset with one. Pass X_val and "
             "y_val (--validation), or groups=False."
         )
-    plan: DrawnPlan | GroupPlan
-    if found is None:
+    plan: DrawnPlan | GroupPlan | TrainingPlan
+    if is_reuse:
+        plan = plan_trainings(wanted, dataset, valued, seed=seed, rotates=rotates)
+        chosen = scored_in_turns(chosen) if rotates else chosen
+        table = point_table(dataset, plan)
+    elif found is None:
         plan = make_plan(wanted, points=valued, rotates=rotates, **drawn)
         table = point_table(dataset, plan)
     else:
@@ -209,14 +230,16 @@ def collect(
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
         measured = manifest.engine.to_json() | compare(chosen, oracle, plan)
         manifest = replace(manifest, engine=EngineRecord.from_json(measured))
-    with tracking(progress, on_progress, title="collecting", unit="contributions") as tracker:
+    unit = "trainings" if is_reuse else "contributions"
+    with tracking(progress, on_progress, title="collecting", unit=unit) as tracker:
         low, high = wanted.k_min, wanted.k_max
         tracker.say(f"engine: {chosen.name} ({reason})")
-        tracker.say(
-            f"plan: {plan.n_contributions:,} contributions of {len(plan.points):,} "
-            f"{'points' if found is None else 'groups'} from {len(plan):,} training sets of "
-            f"{low:,} to {high:,} points, seed {seed}"
+        what = (
+            f"{plan.n_contributions:,} {unit} {'for' if is_reuse else 'of'} {len(plan.points):,} "
         )
+        what += "points" if found is None else "groups"
+        sets = ", training sets" if is_reuse else f" from {len(plan):,} training sets"
+        tracker.say(f"plan: {what}{sets} of {low:,} to {high:,} points, seed {seed}")
         try:
             start_run(
                 store,

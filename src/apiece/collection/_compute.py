@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from apiece.engines import Engine, surrogate_of
+from apiece.engines import Engine, ReuseEngine, surrogate_of
 from apiece.errors import EngineError
 from apiece.records import Outcome, Plan, Task
-from apiece.store import Shard, TaskRows, Unit, make_shard
+from apiece.store import Shard, TaskRows, TrainingRow, Unit, make_shard, make_training_shard
 
 ATTEMPTS = 3  # before a task is recorded as failed
 HOPELESS = 20  # this many failed tasks without a single good one end a campaign
@@ -21,6 +22,7 @@ _COMPARED_TASKS = 8
 def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
     """Run the tasks of one unit and return its shard; a failed task is recorded, not raised."""
     rows: list[TaskRows] = []
+    trainings: list[TrainingRow] = []
     failed: dict[int, str] = {}
     certificates = [float("nan")]
     notes: dict[str, int] = {}
@@ -30,8 +32,13 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
             outcome = _attempt(engine, part)
         except EngineError as error:
             failed[task.index] = str(error)
-            if len(failed) >= HOPELESS and not rows:
+            if len(failed) >= HOPELESS and not rows and not trainings:
                 break
+            continue
+        for name, count in outcome.notes.items():
+            notes[name] = notes.get(name, 0) + count
+        if isinstance(engine, ReuseEngine):
+            trainings.append(_training(task, outcome))
             continue
         good = ~np.isnan(outcome.delta)
         rows.append(
@@ -49,15 +56,16 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
             notes["uncertified"] = notes.get("uncertified", 0) + int(np.count_nonzero(~good))
         if good.any():
             certificates.append(outcome.certificate)
-        for name, count in outcome.notes.items():
-            notes[name] = notes.get(name, 0) + count
-    return make_shard(
-        unit.index,
-        rows,
-        end_task=unit.tasks.stop,
-        certificate=float(np.fmax.reduce(certificates)),
-        notes=notes,
-        failed=failed,
+    found: dict[str, Any] = {"end_task": unit.tasks.stop, "notes": notes, "failed": failed}
+    if isinstance(engine, ReuseEngine):
+        return make_training_shard(unit.index, trainings, **found)
+    return make_shard(unit.index, rows, certificate=float(np.fmax.reduce(certificates)), **found)
+
+
+def _training(task: Task, outcome: Outcome) -> TrainingRow:
+    subset = np.sort(task.subset)
+    return TrainingRow(
+        task.index, task.cardinality, outcome.loss, subset, task.points, outcome.delta
     )
 
 

@@ -18,6 +18,7 @@ from apiece._base.typing import AnyArray, IntArray
 from apiece.collection._design import log_spaced
 from apiece.collection._groups import GroupPlan
 from apiece.collection._plan import DrawnPlan
+from apiece.collection._trainings import TrainingPlan
 from apiece.data import Dataset, Groups
 from apiece.engines import Engine, surrogate_of
 from apiece.errors import PlanError
@@ -75,7 +76,11 @@ def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
 
 
 def describe(
-    dataset: Dataset, engine: Engine, plan: DrawnPlan | GroupPlan, *, rows_per_unit: int
+    dataset: Dataset,
+    engine: Engine,
+    plan: DrawnPlan | GroupPlan | TrainingPlan,
+    *,
+    rows_per_unit: int,
 ) -> Manifest:
     """Return the manifest of a run: everything that decides its contributions.
 
@@ -112,7 +117,7 @@ def describe(
     return Manifest.from_json(found)
 
 
-def _digest(plan: DrawnPlan | GroupPlan) -> str:
+def _digest(plan: DrawnPlan | GroupPlan | TrainingPlan) -> str:
     """Name what is valued: the positions of the points, or of the rows of each group."""
     words = plan.points.astype("<i8").tobytes()
     if isinstance(plan, GroupPlan):
@@ -121,10 +126,11 @@ def _digest(plan: DrawnPlan | GroupPlan) -> str:
     return hashlib.blake2b(words, digest_size=8).hexdigest()
 
 
-def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
+def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan) -> pd.DataFrame:
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
 
-    Where scoring rows rotate, ``theory_<size>_<term>`` are what theory says of each point.
+    Where scoring rows rotate, and where each training serves all points,
+    ``theory_<size>_<term>`` are what theory says of each point.
     """
     import pandas as pd
 
@@ -138,7 +144,9 @@ def point_table(dataset: Dataset, plan: DrawnPlan) -> pd.DataFrame:
         }
     )
     surrogate = surrogate_of(dataset)
-    if not (plan.rotates and surrogate.is_available):
+    is_dense = isinstance(plan, TrainingPlan) and dataset.needs_refit is None
+    uses_theory = is_dense or (plan.rotates and not isinstance(plan, TrainingPlan))
+    if not (uses_theory and surrogate.is_available):
         return table
     terms = {
         f"theory_{k}_{j}": column

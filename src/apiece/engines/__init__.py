@@ -11,6 +11,7 @@ from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model, weight_option
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
+from apiece.engines._reuse import ReuseEngine
 from apiece.engines._surrogate import Surrogate, surrogate_of
 from apiece.engines._svm import SVMEngine
 
@@ -29,6 +30,7 @@ __all__ = [
     "Model",
     "PoissonEngine",
     "RefitEngine",
+    "ReuseEngine",
     "SVMEngine",
     "Surrogate",
     "choose_engine",

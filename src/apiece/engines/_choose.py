@@ -17,6 +17,7 @@ from apiece.engines._mlp import MLPEngine
 from apiece.engines._models import Model, resolve_model, weight_option
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
+from apiece.engines._reuse import ReuseEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
 from apiece.losses import Loss, resolve_loss
@@ -31,7 +32,8 @@ _FAST: tuple[type[Engine], ...] = (
     SVMEngine,
     FirstOrderEngine,
 )
-_BY_NAME: dict[str, type[Engine]] = {"refit": RefitEngine} | {kind.name: kind for kind in _FAST}
+_ALL: tuple[type[Engine], ...] = (RefitEngine, ReuseEngine, *_FAST)
+_BY_NAME: dict[str, type[Engine]] = {kind.name: kind for kind in _ALL}
 ENGINES = ("auto", *_BY_NAME)
 
 EngineChoice = str | type[Engine] | Engine

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._models import weight_option
 from apiece.errors import EngineError
+from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _CERTIFIED = 1e-5  # error of a contribution relative to the mean size of contributions
@@ -70,17 +72,14 @@ class RefitEngine(Engine):
         The fit gets copies of the points' rows and targets, in the type that the dataset keeps
         them in: a model that works in place must not change the training sets of later fits.
         """
-        from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                fitted = clone(model)
-                data, weight = self.dataset, self.dataset.sample_weight
-                options = {} if weight is None else {weight_option(model): weight[positions]}
-                fitted.fit(data.take(positions), data.targets(positions), **options)
-                prediction, missed = self._predict(fitted), 0.0
+                data = self.dataset
+                fitted = trained_on(data, model, positions)
+                prediction, missed = predicted(fitted, data.rows_val, data, self.metric), 0.0
                 loss = float(self.metric.value(data.y_val, prediction))
                 if self.missing is not None:
                     better = prediction + self.missing(fitted, positions)
@@ -98,19 +97,30 @@ class RefitEngine(Engine):
         is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         return loss, missed, int(is_short and self.model.name != "mlp")  # mlp: fixed length
 
-    def _predict(self, model: Any) -> AnyArray:
-        rows = self.dataset.rows_val
-        rows = rows if isinstance(rows, np.ndarray) else rows.copy()  # arrays are read-only
-        if self.metric.needs not in ("proba", "decision"):
-            return np.asarray(model.predict(rows))
-        n, n_classes = len(self.dataset.y_val), self.dataset.n_classes
-        is_proba = self.metric.needs == "proba"
-        method = "predict_proba" if is_proba else "decision_function"
-        expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
-        prediction = np.asarray(getattr(model, method)(rows), dtype=np.float64)
-        if prediction.shape != expected:
-            raise ValueError(f"{method} returned shape {prediction.shape}, expected {expected}")
-        return prediction
+
+def trained_on(dataset: Dataset, model: Any, positions: IntArray) -> Any:
+    """Return a copy of a model, trained on copies of some points."""
+    from sklearn.base import clone
+
+    fitted, weight = clone(model), dataset.sample_weight
+    options = {} if weight is None else {weight_option(model): weight[positions]}
+    fitted.fit(dataset.take(positions), dataset.targets(positions), **options)
+    return fitted
+
+
+def predicted(model: Any, rows: Any, dataset: Dataset, metric: Loss) -> AnyArray:
+    """Return what a metric needs of a fitted model for some rows."""
+    rows = rows if isinstance(rows, np.ndarray) else rows.copy()  # arrays are read-only
+    if metric.needs not in ("proba", "decision"):
+        return np.asarray(model.predict(rows))
+    n, n_classes = rows.shape[0], dataset.n_classes
+    is_proba = metric.needs == "proba"
+    method = "predict_proba" if is_proba else "decision_function"
+    expected = (n, n_classes) if is_proba or n_classes > 2 else (n,)
+    found = np.asarray(getattr(model, method)(rows), dtype=np.float64)
+    if found.shape != expected:
+        raise ValueError(f"{method} returned shape {found.shape}, expected {expected}")
+    return found
 
 
 def _where(task: Task, point: object) -> str:

@@ -7,6 +7,7 @@
 | `auto` | whichever predicts held-out sizes best | when you do not want to choose |
 | `bayes` | a population prior learned from all points | from a handful of samples per point |
 | `amortized` | a network from features to laws | few samples per point, features at hand, torch |
+| `reuse` | a Gaussian process over training sets | runs of trainings (`engine="reuse"`) |
 
 `fit_aggregate` is about the dataset as a whole: how its loss falls with size.
 """
@@ -16,7 +17,14 @@ from __future__ import annotations
 from apiece.estimators._amortized_network import AmortizedNetwork
 from apiece.estimators._estimator import Estimator, Features, opened, refuse_groups
 from apiece.estimators._fit import OnFailure, aggregate, fit
-from apiece.estimators._registry import DEFAULT_METHOD, METHODS, as_estimator, rebuilt
+from apiece.estimators._registry import (
+    DEFAULT_METHOD,
+    METHODS,
+    as_estimator,
+    default_method,
+    rebuilt,
+)
+from apiece.estimators._responses import plain_contributions
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.amortized import Amortized
 from apiece.estimators.auto import Auto
@@ -24,6 +32,7 @@ from apiece.estimators.backtest import Backtest, backtest
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
+from apiece.estimators.reuse import Reuse
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -39,12 +48,15 @@ __all__ = [
     "Likelihood",
     "LogOLS",
     "OnFailure",
+    "Reuse",
     "aggregate",
     "as_estimator",
     "backtest",
+    "default_method",
     "fit",
     "fit_aggregate",
     "opened",
+    "plain_contributions",
     "rebuilt",
     "refuse_groups",
 ]

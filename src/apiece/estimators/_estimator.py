@@ -76,6 +76,9 @@ class Estimator(ABC):
     needs_features: ClassVar[bool] = False
     """Whether `fit_table` cannot do without features."""
 
+    needs_trainings: ClassVar[bool] = False
+    """Whether it learns from trainings, and not from contributions."""
+
     @abstractmethod
     def fit_table(self, table: Table, features: Features | None = None) -> Laws:
         """Fit one law for each point of ``table.ids``, in that order.

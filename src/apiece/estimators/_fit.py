@@ -12,7 +12,7 @@ from apiece._base.check import one_of, some
 from apiece._base.progress import OnProgress, tracking
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator, opened
-from apiece.estimators._registry import DEFAULT_METHOD, as_estimator
+from apiece.estimators._registry import as_estimator, default_method
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
 from apiece.estimators.backtest import backtest as run_backtest
@@ -28,7 +28,7 @@ OnFailure = Literal["mark", "raise"]
 
 def fit(
     run: Stored | Table,
-    method: str | Estimator = DEFAULT_METHOD,
+    method: str | Estimator | None = None,
     *,
     family: FamilyLike | None = None,
     dataset: Dataset | None = None,
@@ -52,8 +52,9 @@ def fit(
         line through the log of the mean at each size; needs many contributions per size),
         ``amortized`` (a network that predicts laws from features; needs ``dataset``, or ``X`` and
         ``y``, and torch), or ``auto`` (whichever method and family predicts the largest sizes
-        best). Or an estimator with settings, such as ``Likelihood(prior_sd=None)``; see
-        `apiece.estimators`.
+        best), or ``reuse`` (for runs of trainings, see `collect`). None is ``reuse`` for runs of
+        trainings and ``bayes`` for others. Or an estimator with settings, such as
+        ``Likelihood(prior_sd=None)``; see `apiece.estimators`.
     family
         The family of laws: ``"series"`` ($\psi_k = a/k + b/k^{1.5} + d/k^2$) or some of its terms,
         such as ``"series24"``; ``"power"`` ($\psi_k = c/k^\alpha$); for ``bayes`` also
@@ -93,7 +94,8 @@ def fit(
     >>> fit(table, method="log_ols").alpha.round(6)
     array([1.])
     """
-    estimator = as_estimator(method, family=family)
+    word = default_method(run) if method is None else method
+    estimator = as_estimator(word, family=family)
     one_of("on_failure", on_failure, ("mark", "raise"))
     with tracking(progress, on_progress, title="fitting", unit="steps"):
         laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
@@ -114,7 +116,7 @@ def _backtested(
     """Return laws with what `laws.backtest()` returns."""
     has_features = estimator.takes_features and any(given is not None for given in features)
     # With features an estimator would have seen what is held out.
-    candidates = () if has_features else (estimator,)
+    candidates = () if has_features or estimator.needs_trainings else (estimator,)
     with opened(run, memory) as table:
         outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *POWER_LAWS))
     return replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})

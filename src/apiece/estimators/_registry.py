@@ -14,14 +14,21 @@ from apiece.estimators.auto import Auto
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.estimators.log_ols import LogOLS
+from apiece.estimators.reuse import Reuse
 from apiece.laws import FamilyLike
-from apiece.records import Recipe
+from apiece.records import Recipe, StoredTrainings
 
 METHODS: Final[dict[str, type[Estimator]]] = {
-    known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS)
+    known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS, Reuse)
 }
 
 DEFAULT_METHOD: Final = Bayes.name
+
+
+def default_method(source: object) -> str:
+    """Return the method for a run or table: ``reuse`` for one of trainings, else ``bayes``."""
+    is_reuse = isinstance(source, StoredTrainings) and source.has_trainings
+    return Reuse.name if is_reuse else DEFAULT_METHOD
 
 
 def as_estimator(

@@ -20,14 +20,16 @@ from apiece.records._provenance import (
     Recipe,
     Snapshot,
 )
-from apiece.records._table import Stored, Table, Trained
+from apiece.records._table import Stored, StoredTrainings, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
+from apiece.records._trainings import Lists, Trainings
 
 __all__ = [
     "Anchor",
     "Contributions",
     "DesignRecord",
     "EngineRecord",
+    "Lists",
     "Moments",
     "Outcome",
     "Plan",
@@ -35,10 +37,12 @@ __all__ = [
     "Recipe",
     "Snapshot",
     "Stored",
+    "StoredTrainings",
     "Table",
     "Task",
     "Theory",
     "Trained",
+    "Trainings",
     "caveat",
     "marked",
 ]

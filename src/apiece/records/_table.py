@@ -11,6 +11,7 @@ from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
     from apiece.records._contributions import Contributions
+    from apiece.records._trainings import Trainings
 
 
 class Trained(Protocol):
@@ -97,4 +98,22 @@ class Stored(Protocol):
 
     def snapshot(self) -> dict[str, Any]:
         """Return which contributions are there now, in a form that a file can keep."""
+        ...
+
+
+@runtime_checkable
+class StoredTrainings(Protocol):
+    """A run that may hold trainings in place of contributions."""
+
+    @property
+    def has_trainings(self) -> bool:
+        """Whether it holds trainings."""
+        ...
+
+    def trainings(self) -> Trainings:
+        """Return every stored training, in order."""
+        ...
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is there now, in a form that a file can keep."""
         ...

@@ -13,9 +13,11 @@ from apiece.store._shards import (
     decode_shard,
     encode_shard,
     make_shard,
+    make_training_shard,
 )
 from apiece.store._store import FolderStore, MemoryStore, Store, grown_manifest
 from apiece.store._streamed import Streamed
+from apiece.store._training_shards import TrainingRow
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -30,12 +32,14 @@ __all__ = [
     "Store",
     "Streamed",
     "TaskRows",
+    "TrainingRow",
     "Unit",
     "decode_shard",
     "encode_shard",
     "grown_manifest",
     "laws_of",
     "make_shard",
+    "make_training_shard",
     "open_run",
     "place_of",
     "redacted",

@@ -15,7 +15,7 @@ import numpy as np
 
 from apiece.data import Dataset, read_again
 from apiece.errors import ApieceError, StoreError
-from apiece.estimators import Estimator, as_estimator, fit, rebuilt
+from apiece.estimators import Estimator, as_estimator, default_method, fit, rebuilt
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions, Recipe
@@ -50,7 +50,7 @@ def laws_of_run(
     stored = None if refit or file is None or not file.exists() else Laws.load(file)
     state = run.snapshot()
     is_default = method is None and family is None and dataset is None
-    estimator = as_estimator(method, family=family)
+    estimator = as_estimator(method or default_method(run), family=family)
     recipe = estimator.recipe(features=dataset is not None and estimator.takes_features)
     is_asked, reason = True, ""
     if stored is not None and file is not None:
@@ -68,10 +68,11 @@ def laws_of_run(
         return run._fitted[key]
     if not state["is_complete"]:
         _log.warning(
-            "this run is unfinished: %s of %s contributions are used. Repeat its collect command "
-            "to complete it.",
+            "this run is unfinished: %s of %s %s are used. Repeat its collect command to "
+            "complete it.",
             f"{state['n_contributions']:,}",
             f"{run.progress().n_planned:,}",
+            run.unit,
         )
     is_kept = file is not None and (refit or (state["is_complete"] and is_asked))
     if is_kept and not reason and not refit:

@@ -15,7 +15,18 @@ import numpy as np
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray, Places
-from apiece.records import Anchor, Contributions, Moments, Table, Theory, caveat
+from apiece.errors import StoreError
+from apiece.estimators import plain_contributions
+from apiece.records import (
+    Anchor,
+    Contributions,
+    Lists,
+    Moments,
+    Table,
+    Theory,
+    Trainings,
+    caveat,
+)
 from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, MemoryStore, Store
 from apiece.store._streamed import Losses, Streamed
@@ -84,7 +95,7 @@ class Run:
         return (
             f"<Run {where}: {manifest.model.name} on {manifest.dataset.n_pool:,} points, "
             f"{manifest.metric}, "
-            f"{progress.n_contributions:,} of {progress.n_planned:,} contributions"
+            f"{progress.n_contributions:,} of {progress.n_planned:,} {self.unit}"
             + (f"; {weakness}>" if weakness else ">")
         )
 
@@ -97,11 +108,16 @@ class Run:
             ("model", manifest.model.name),
             ("metric", manifest.metric),
             ("engine", manifest.engine.name),
-            ("contributions", done),
+            (self.unit, done),
             ("seed", manifest.seed),
         ]
         weakness = caveat({"engine": manifest.engine.to_json()})
         return facts_html("Run", [*facts, *([("caveat", weakness)] if weakness else [])])
+
+    @property
+    def unit(self) -> str:
+        """What the run counts: ``contributions`` or ``trainings``."""
+        return "trainings" if self.has_trainings else "contributions"
 
     @property
     def path(self) -> Path | None:
@@ -202,13 +218,17 @@ class Run:
     def contributions(self) -> Contributions:
         """Return every stored contribution, ordered by task and point.
 
-        ``point`` is a position among the valued points, whose names are ``ids``.
+        ``point`` is a position among the valued points, whose names are ``ids``. Of a run of
+        trainings it returns one for each point of each training set: the mean loss at that size,
+        less the loss of the training. These are right on average and very noisy.
 
         Raises
         ------
         StoreError
             If a shard is damaged; what is unfinished is left out.
         """
+        if self.has_trainings:
+            return plain_contributions(self.trainings())
         shards = list(self._columns())
 
         def join(name: str, dtype: Any) -> AnyArray:
@@ -227,6 +247,51 @@ class Run:
             control=join("control", np.float64) if self.rotates else None,
             active=join("active", np.int64) if self.rotates else None,
             theory=self.theory,
+        )
+
+    @property
+    def has_trainings(self) -> bool:
+        """Whether the run holds trainings (engine ``reuse``) in place of contributions."""
+        return self.manifest.engine.name == "reuse"
+
+    def trainings(self) -> Trainings:
+        """Return every stored training, ordered by task.
+
+        Raises
+        ------
+        StoreError
+            If the run holds contributions, or a shard is damaged.
+        """
+        if not self.has_trainings:
+            raise StoreError(
+                f"this run holds contributions of engine {self.manifest.engine.name!r}: expected "
+                "one that was collected with engine='reuse'. Read it with run.contributions()."
+            )
+        parts = [self.store.read(index).columns for index in self.store.indices()]
+
+        def join(name: str, dtype: Any) -> AnyArray:
+            found = [np.empty(0, dtype), *(part[name] for part in parts)]
+            return np.concatenate(found).astype(dtype, copy=False)
+
+        points = self.points
+        theory = [name for name in points.columns if str(name).startswith("theory_")]
+        sizes = sorted({int(name.split("_")[1]) for name in theory})
+        middle = sizes[len(sizes) // 2] if sizes else 0
+        used = [name for name in theory if name.startswith(f"theory_{middle}_")]
+        return Trainings(
+            task=join("task", np.int64),
+            k=join("k", np.int64),
+            loss=join("loss", np.float64),
+            trained=Lists(join("n_trained", np.int64), join("trained", np.int32)),
+            scored=Lists(join("n_scored", np.int64), join("scored", np.int32)),
+            row_loss=join("row_loss", np.float32),
+            ids=points["id"].to_numpy(),
+            labels=points["label"].to_numpy(),
+            is_pool=(points["role"] == "pool").to_numpy(),
+            is_valued=points["valued"].to_numpy(dtype=bool),
+            rotates=self.rotates,
+            features=points[used].to_numpy(dtype=np.float64),
+            attrs=self.provenance(),
         )
 
     def streamed(self, memory: int | str) -> Streamed:
@@ -253,7 +318,8 @@ class Run:
 
     def opened(self, memory: int | str | None = None) -> AbstractContextManager[Table]:
         """Return every stored contribution for a ``with`` block, streamed if memory is bounded."""
-        return nullcontext(self.contributions()) if memory is None else self.streamed(memory)
+        is_whole = memory is None or self.has_trainings
+        return nullcontext(self.contributions()) if is_whole else self.streamed(str(memory))
 
     def table(self) -> pd.DataFrame:
         """Return every stored contribution: ``point``, ``k``, ``delta`` and more, a row each."""
@@ -314,6 +380,8 @@ class Run:
 
         Shards are read one after another, so that it takes the memory of one.
         """
+        if self.has_trainings:
+            return self.trainings().losses()
         tasks = Losses()
         for columns in self._columns():
             tasks.add(columns)

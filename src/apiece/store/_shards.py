@@ -5,7 +5,8 @@ Columns: ``task`` (int32), ``k`` (int32), ``point`` (int32, a position in ``poin
 for the contribution) and ``active`` (int32, the blocks of rows that its task drew from, as bits),
 both left out where scoring rows do not rotate. The file's metadata, under the key
 ``apiece``, is JSON with the shard's place in the run and a digest of its columns, so that a
-truncated or altered file is noticed and computed again.
+truncated or altered file is noticed and computed again. Runs in which a training serves all points
+hold trainings instead (`_training_shards`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ from apiece._base.files import read_footer, read_table
 from apiece._base.typing import AnyArray
 from apiece.errors import StoreError
 from apiece.store._layout import Unit
+from apiece.store._training_shards import (
+    TrainingRow,
+    are_trainings,
+    columns_of,
+    from_arrow,
+    to_arrow,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,6 +161,11 @@ def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Any) -> Shard:
     return Shard(Footer(index, sum(counts), **meta), columns)
 
 
+def make_training_shard(index: int, rows: list[TrainingRow], **meta: Any) -> Shard:
+    """Build a shard from trainings."""
+    return Shard(Footer(index, len(rows), **meta), columns_of(rows))
+
+
 def encode_shard(shard: Shard) -> bytes:
     """Return the shard as the bytes of a Parquet file."""
     import pyarrow as pa
@@ -168,26 +181,34 @@ def encode_shard(shard: Shard) -> bytes:
         "failed": {str(task): message for task, message in foot.failed.items()},
     }
     meta["digest"] = _digest(shard.columns, meta)
-    names = _stored_names(shard.columns)
-    rotates = len(names) == len(_COLUMNS)
-    table = pa.table({name: shard.columns[name] for name in names})
     sink = pa.BufferOutputStream()
+    table, how = _as_table(shard.columns)
     with pq.ParquetWriter(
         sink,
         table.schema,
         compression="zstd",
-        use_dictionary=["task", "k", "loss", *(["active"] if rotates else [])],
-        column_encoding={
-            "point": "DELTA_BINARY_PACKED",
-            "delta": "BYTE_STREAM_SPLIT",
-        }
-        | ({"control": "BYTE_STREAM_SPLIT"} if rotates else {}),
         write_statistics=False,
         store_schema=False,
+        **how,
     ) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"apiece": json.dumps(meta)})
     return bytes(sink.getvalue())
+
+
+def _as_table(columns: dict[str, AnyArray]) -> tuple[pa.Table, dict[str, Any]]:
+    """Return columns as a table, and how a file should encode them."""
+    import pyarrow as pa
+
+    if are_trainings(columns):
+        return to_arrow(columns), {"use_dictionary": ["k"]}
+    names = _stored_names(columns)
+    rotates = len(names) == len(_COLUMNS)
+    encoding = {"point": "DELTA_BINARY_PACKED", "delta": "BYTE_STREAM_SPLIT"}
+    return pa.table({name: columns[name] for name in names}), {
+        "use_dictionary": ["task", "k", "loss", *(["active"] if rotates else [])],
+        "column_encoding": encoding | ({"control": "BYTE_STREAM_SPLIT"} if rotates else {}),
+    }
 
 
 def decode_shard(data: bytes, where: str) -> Shard:
@@ -203,7 +224,10 @@ def decode_shard(data: bytes, where: str) -> Shard:
     with _checked(where):
         table = read_table(pa.BufferReader(data))
         meta = json.loads((table.schema.metadata or {})[b"apiece"])
-        columns = {name: _column(table, name) for name in _COLUMNS}
+        if are_trainings(table.column_names):
+            columns = from_arrow(table)
+        else:
+            columns = {name: _column(table, name) for name in _COLUMNS}
         digest = meta.pop("digest")
         if digest != _digest(columns, meta):
             raise ValueError("its contents do not match its digest")
@@ -275,8 +299,9 @@ def _stored_names(columns: dict[str, AnyArray]) -> list[str]:
 
 def _digest(columns: dict[str, AnyArray], meta: dict[str, Any]) -> str:
     digest = hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16)
-    for name in _stored_names(columns):
-        digest.update(np.ascontiguousarray(columns[name], dtype=_COLUMNS[name]).data)
+    for name in sorted(columns) if are_trainings(columns) else _stored_names(columns):
+        kind = _COLUMNS.get(name, columns[name].dtype)
+        digest.update(np.ascontiguousarray(columns[name], dtype=kind).data)
     return digest.hexdigest()
 
 

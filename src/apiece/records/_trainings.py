@@ -1,0 +1,126 @@
+"""Trainings: which points each model was trained on, and its losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.records._contributions import Contributions
+from apiece.records._moments import Moments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Lists(NamedTuple):
+    """A list of positions for each training, one after another.
+
+    Parameters
+    ----------
+    length
+        Length of each list, shape ``(n_trainings,)``.
+    position
+        The lists, joined.
+    """
+
+    length: IntArray
+    position: IntArray
+
+    @property
+    def owner(self) -> IntArray:
+        """Which training each entry belongs to, shape ``(n_entries,)``."""
+        return np.repeat(np.arange(len(self.length)), self.length)
+
+
+@dataclass(frozen=True, eq=False)
+class Trainings:
+    """The trainings of a run in which each training informs about all of its points.
+
+    Parameters
+    ----------
+    task, k, loss
+        Index, number of training points and loss of each training, shape ``(n_trainings,)``.
+    trained
+        Positions of the points that each model was trained on.
+    scored
+        Positions of the points outside it that it was scored on.
+    row_loss
+        The loss of each of these, shape ``(n_scored,)``.
+    ids, labels
+        Names and labels of all points, shape ``(n_points,)``.
+    is_pool, is_valued
+        Which points are of the pool (others are candidates), and which are valued.
+    rotates
+        Whether ``loss`` is the mean over the points of the pool in ``scored``, instead of the loss
+        on a validation set.
+    features
+        What is known of each point without training, shape ``(n_points, n_features)``.
+    attrs
+        Where the trainings came from.
+    """
+
+    task: IntArray
+    k: IntArray
+    loss: FloatArray
+    trained: Lists
+    scored: Lists
+    row_loss: FloatArray
+    ids: AnyArray
+    labels: AnyArray
+    is_pool: BoolArray
+    is_valued: BoolArray
+    rotates: bool
+    features: FloatArray
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are, valued or not."""
+        return len(self.ids)
+
+    def first(self, n_trainings: int) -> Trainings:
+        """Return the first trainings alone, by their index.
+
+        >>> none = Lists(np.zeros(2, dtype=int), np.empty(0, dtype=int))
+        >>> two = Trainings(np.array([0, 1]), np.array([9, 9]), np.array([0.4, 0.5]), none, none,
+        ...                 np.empty(0), *(np.empty(0),) * 4, False, np.empty((0, 0)))
+        >>> two.first(1).loss
+        array([0.4])
+        """
+        n = min(n_trainings, len(self))
+        n_scored = int(self.scored.length[:n].sum())
+        n_trained = int(self.trained.length[:n].sum())
+        return Trainings(
+            self.task[:n],
+            self.k[:n],
+            self.loss[:n],
+            Lists(self.trained.length[:n], self.trained.position[:n_trained]),
+            Lists(self.scored.length[:n], self.scored.position[:n_scored]),
+            self.row_loss[:n_scored],
+            self.ids,
+            self.labels,
+            self.is_pool,
+            self.is_valued,
+            self.rotates,
+            self.features,
+            self.attrs,
+        )
+
+    def losses(self) -> Moments:
+        """Summarise the losses by cardinality: one row."""
+        table = Contributions.from_arrays(
+            point=np.zeros(len(self)), k=self.k, delta=self.loss, ids=["all"]
+        )
+        return table.moments()
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each training: ``task``, ``k``, ``loss``."""
+        import pandas as pd
+
+        return pd.DataFrame({"task": self.task, "k": self.k, "loss": self.loss})

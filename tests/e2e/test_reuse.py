@@ -1,0 +1,148 @@
+"""Runs of trainings: the same shards whatever interrupts them, and on any cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import apiece
+from apiece.cli import cli
+from apiece.engines import ReuseEngine
+from e2e.test_clusters import ENVIRONMENT, Dask, files
+
+from conftest import make_blobs
+from processes import start
+
+SETTINGS = {
+    "engine": "reuse",
+    "model": "tree",
+    "metric": "brier",
+    "sizes": (6, 12),
+    "trainings": 60,
+    "random_state": 1,
+    "progress": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(ReuseEngine, "rows_per_shard", 4)
+
+
+@pytest.fixture
+def alone(tmp_path):
+    apiece.collect(make_blobs(n=40), to=tmp_path / "alone", **SETTINGS)
+    return files(tmp_path / "alone")
+
+
+def test_workers_write_the_same_shards(tmp_path, alone):
+    run = apiece.collect(make_blobs(n=40), to=tmp_path / "run", n_jobs=2, **SETTINGS)
+    assert files(tmp_path / "run") == alone
+    table = pd.read_parquet(tmp_path / "run" / "shards")
+    assert len(table) == 60
+    assert (table["trained"].map(len) == table["k"]).all()
+    assert run.is_complete
+
+
+def test_a_damaged_shard_is_computed_again(tmp_path, alone):
+    folder = tmp_path / "alone"
+    shard = sorted((folder / "shards").iterdir())[3]
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    apiece.collect(make_blobs(n=40), to=folder, **SETTINGS)
+    assert files(folder) == alone
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_like_an_uninterrupted_one(tmp_path):
+    settings = {"engine": "reuse", "metric": "brier", "trainings": 400, "rows_per_shard": 4}
+    process = start(tmp_path / "whole", **settings)
+    process.join()
+    assert process.exitcode == 0
+    clock, kills = random.Random(0), 0
+    while kills < 5:
+        process = start(tmp_path / "run", **settings)
+        process.join(clock.uniform(0.05, 0.5))
+        if process.exitcode is not None:
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        kills += 1
+    process = start(tmp_path / "run", **settings)
+    process.join()
+    assert process.exitcode == 0
+    assert kills > 0
+    shards = {name: part for name, part in files(tmp_path / "run").items() if name[0] != "."}
+    assert shards == files(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_dask_fills_the_same_store(tmp_path, alone):
+    with Dask(tmp_path) as cluster:
+        cluster.worker()
+        apiece.collect(make_blobs(n=40), to=tmp_path / "run", backend=cluster.backend, **SETTINGS)
+    assert files(tmp_path / "run") == alone
+
+
+RAY = """
+import sys
+import ray
+import apiece
+from apiece.engines import ReuseEngine
+from conftest import make_blobs
+
+ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+ReuseEngine.rows_per_shard = 4
+apiece.collect(
+    make_blobs(n=40), engine="reuse", model="tree", metric="brier", sizes=(6, 12), trainings=60,
+    random_state=1, progress=False, backend="ray", to=sys.argv[1],
+)
+ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_ray_fills_the_same_store(tmp_path, alone):
+    done = subprocess.run(
+        [sys.executable, "-c", RAY, str(tmp_path / "run")],
+        env={**ENVIRONMENT, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert files(tmp_path / "run") == alone
+
+
+def test_the_commands_take_a_run_of_trainings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 3)), columns=list("abc"))
+    frame["label"] = np.where(frame["a"] + 0.3 * rng.normal(size=90) > 0, "yes", "no")
+    frame.to_csv("data.csv", index=False)
+
+    def call(*words):
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    said = call(
+        *("collect", "data.csv", "--target", "label", "--model", "tree", "--metric", "brier"),
+        *("--engine", "reuse", "--trainings", "50", "--sizes", "8:30", "--to", "run"),
+        *("--random-state", "0", "--jobs", "1"),
+    )
+    assert "50 trainings" in said
+    assert "reuse" in call("fit", "run")
+    assert call("show", "run")
+    assert len(json.loads(call("value", "run", "--json"))) > 0
+    call("report", "run", "-o", "report.html")
