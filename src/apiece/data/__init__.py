@@ -29,7 +29,17 @@ __all__ = [
 
 
 def read_table(path: FilePath) -> pd.DataFrame:
-    """Read a csv, tsv or Parquet file as it is, by its suffix."""
+    r"""Read a csv, tsv or Parquet file as it is, by its suffix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("x,label\n1.5,yes\n")
+    >>> read_table(path).to_dict("records")
+    [{'x': 1.5, 'label': 'yes'}]
+    """
     from apiece.data import _readers
 
     return _readers.read_table(path)

@@ -119,7 +119,7 @@ def _from_table(
 
 
 def _ids_of_index(dataset: PointSet, index: pd.Index) -> AnyArray | None:
-    """Return the ids that an index stands for; None if it counts rows or names other points."""
+    """Return the ids in an index; None if it counts rows or names other points."""
     if is_row_numbers(index) or index.nlevels > 1 or dataset.columns is None:
         return None
     ids = as_ids(index.to_series(), len(index), what="the index of the candidates")

@@ -1,8 +1,7 @@
 """The cells of a table that become features, checked and in plain types.
 
 Numbers become floats, categories become strings, texts stay texts, and each embedding is spread
-over columns of numbers. Nothing is learned here: that is the transformer's part, from the pool's
-rows alone.
+over columns of numbers. Nothing is learned here: the transformer learns, from the pool only.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def read_cells(table: pd.DataFrame, roles: Roles, *, impute: bool, where: str) -
     Raises
     ------
     DataError
-        For absent columns, numbers that are none, infinite numbers and missing cells.
+        For absent columns, cells that are not numbers, infinite numbers and missing cells.
     """
     check_columns(table, roles.columns, where)
     if not impute:

@@ -216,12 +216,7 @@ class Dataset(PointSet):
         """
         from apiece.data._columns import decide_columns
         from apiece.data._parts import set_aside
-        from apiece.data._preprocess import (
-            check_pool,
-            describe_columns,
-            fit_transformer,
-            table_transformer,
-        )
+        from apiece.data._preprocess import fit_table_transformer, fit_transformer
         from apiece.data._tables import as_table, read_part, read_scoring_rows
         from apiece.data._target import read_target
 
@@ -249,30 +244,26 @@ class Dataset(PointSet):
         else:
             pool, scoring = part, read_scoring_rows(validation, columns, goal)
             done = {"given": len(scoring.y)}
-        how: dict[str, Any] = {
-            "from": "table",
-            "dropped": list(columns.dropped),
-            "validation": done,
-        }
-        if columns.roles is not None:
-            steps = {"standardize": standardize, "impute": impute}
-            check_pool(pool.rows, columns.roles, **steps)
-            preprocess = table_transformer(
-                columns.roles, **steps, text_features=text_features, seed=seed
-            )
+        if columns.roles is None:
             fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
-            how |= {**steps, "columns": describe_columns(fitted, columns.roles)}
-            how |= {"text_seed": seed} if columns.roles.text else {}
+            how: dict[str, Any] = {"preprocess": _class_of(preprocess)}
         else:
-            how["preprocess"] = _class_of(preprocess)
-            fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
+            steps = {"standardize": standardize, "impute": impute}
+            fitted, rows, how = fit_table_transformer(
+                pool.rows, pool.y, columns.roles, **steps, text_features=text_features, seed=seed
+            )
         dataset = cls._from_parts(
             pool._replace(rows=rows),
             scoring,
             goal,
             fitted,
             columns.features,
-            preprocessing=how,
+            preprocessing={
+                "from": "table",
+                "dropped": list(columns.dropped),
+                "validation": done,
+                **how,
+            },
             columns=columns,
             group_column=columns.groups,
             source=source,

@@ -1,4 +1,4 @@
-"""Datasets that a name or a run's manifest stands for: the demo's, and that of a stored source."""
+"""The demo dataset, and datasets that are read again from the source in a manifest."""
 
 from __future__ import annotations
 
@@ -78,12 +78,25 @@ def load_demo(*, flipped: float = 0.1, random_state: RandomState = 0) -> tuple[D
 
 
 def read_again(source: Mapping[str, Any] | None, fingerprint: str | None) -> Dataset:
-    """Read a dataset from where it came.
+    """Read a dataset again from its source.
+
+    Parameters
+    ----------
+    source
+        The source in the manifest of a run, see `Dataset.source`.
+    fingerprint
+        The expected fingerprint; None accepts any data.
 
     Raises
     ------
     DataError
-        If that is not known, not there, or holds other data by now.
+        If the source is not known or missing, or if its data have changed.
+
+    Examples
+    --------
+    >>> dataset, _ = load_demo()
+    >>> read_again(dataset.source, dataset.fingerprint).n_points
+    369
     """
     if not source:
         raise DataError(

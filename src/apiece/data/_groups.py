@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class Groups(NamedTuple):
-    """Groups in the order of their names, and the positions of each one's points, rising."""
+    """Groups in the order of their names, and the positions of the points of each, rising.
+
+    Examples
+    --------
+    >>> Groups(np.array(["a", "b"]), (np.array([0, 2]), np.array([1]))).names.tolist()
+    ['a', 'b']
+    """
 
     names: AnyArray
     rows: tuple[IntArray, ...]
@@ -56,28 +62,36 @@ def as_groups(values: Any, n_rows: int, *, what: str) -> AnyArray:
     return np.array(names, dtype=np.str_)
 
 
-def groups_of(dataset: PointSet, asked: Any, positions: IntArray) -> Groups | None:
+def groups_of(dataset: PointSet, groups: Any, positions: IntArray) -> Groups | None:
     """Return the groups of the points at some positions; None if points go one by one.
 
     Parameters
     ----------
     dataset
         The points.
-    asked
-        As ``groups`` in `apiece.collect`.
+    groups
+        As in `apiece.collect`.
     positions
-        The points that are valued, rising. Those without a group are left out.
+        The valued points, rising. Points without a group are left out.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> dataset, _ = load_demo()
+    >>> half = ["a", "b"] * dataset.n_points
+    >>> groups_of(dataset, half[: dataset.n_points], np.arange(4)).rows
+    (array([0, 2]), array([1, 3]))
     """
     import pandas as pd
 
-    if asked is False or (asked is None and dataset.groups is None):
+    if groups is False or (groups is None and dataset.groups is None):
         return None
-    if isinstance(asked, Mapping | pd.Series):
-        by_id = {str(key): name for key, name in asked.items()}
-        asked = pd.Series([by_id.get(str(name)) for name in dataset.ids.tolist()], dtype=object)
-    if asked is None or asked is True:
-        asked = np.full(dataset.n_points, "") if dataset.groups is None else dataset.groups
-    held = as_groups(asked, dataset.n_points, what="groups")[positions]
+    if isinstance(groups, Mapping | pd.Series):
+        by_id = {str(key): name for key, name in groups.items()}
+        groups = pd.Series([by_id.get(str(name)) for name in dataset.ids.tolist()], dtype=object)
+    if groups is None or groups is True:
+        groups = np.full(dataset.n_points, "") if dataset.groups is None else dataset.groups
+    held = as_groups(groups, dataset.n_points, what="groups")[positions]
     names, code = np.unique(held, return_inverse=True)
     order = np.argsort(code, kind="stable")
     parts = np.split(positions[order], np.cumsum(np.bincount(code))[:-1])

@@ -18,7 +18,7 @@ def tables_from_hf(dataset: Any, target: str) -> tuple[pd.DataFrame, pd.DataFram
     if "train" not in dataset:
         raise DataError(
             f"the mapping holds the splits {some(dataset)}: expected one called 'train', with "
-            "'validation' or 'test' beside it. Pass a single split, such as dataset['name']."
+            "'validation' or 'test' next to it. Pass a single split, such as dataset['name']."
         )
     held_out = next((dataset[name] for name in ("validation", "test") if name in dataset), None)
     pool = _as_table(dataset["train"], target)

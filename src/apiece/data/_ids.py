@@ -96,7 +96,7 @@ def as_series(values: Any, what: str) -> pd.Series:
 
 
 def check_unique(ids: AnyArray, *, what: str) -> None:
-    """Raise an error that names the ids found more than once."""
+    """Raise an error that names the ids that occur more than once."""
     index = pd.Index(ids)
     if not index.is_unique:
         doubled = index[index.duplicated()].unique().tolist()
@@ -129,15 +129,15 @@ def find_ids(wanted: object, ids: AnyArray, *, others: AnyArray | None) -> IntAr
     ids
         The ids of all points, shape ``(n_points,)``.
     others
-        Ids of the validation rows, to say so when one of those is asked for.
+        Ids of the validation rows, for the message if one of them is requested.
     """
-    asked = np.atleast_1d(np.asarray(wanted)).ravel().tolist()
+    names = np.atleast_1d(np.asarray(wanted)).ravel().tolist()
     read = _as_number if ids.dtype.kind == "i" else str
-    keys = pd.Index([read(name) for name in asked], dtype=object)
-    found = pd.Index(ids).get_indexer(keys)
-    lost = np.flatnonzero(found < 0)
+    keys = pd.Index([read(name) for name in names], dtype=object)
+    positions = pd.Index(ids).get_indexer(keys)
+    lost = np.flatnonzero(positions < 0)
     if len(lost):
-        unknown = [asked[j] for j in lost]
+        unknown = [names[j] for j in lost]
         held = set() if others is None else {str(other) for other in others.tolist()}
         in_validation = [name for name in unknown if str(name) in held]
         raise DataError(
@@ -146,7 +146,7 @@ def find_ids(wanted: object, ids: AnyArray, *, others: AnyArray | None) -> IntAr
             + f": expected ids of the {len(ids):,} points of the pool and the candidates, such as "
             f"{some(ids[:3].tolist())}. Ask for ids listed in dataset.ids."
         )
-    return found.astype(np.int64)
+    return positions.astype(np.int64)
 
 
 def _as_number(name: object) -> object:

@@ -39,8 +39,8 @@ _MOST_ENTRIES: Final = 500_000_000  # 4 GB of float64
 class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Latent semantic analysis of a column of texts: tf-idf weights, then a truncated SVD.
 
-    It differs from a pipeline of scikit-learn's parts in two ways. It keeps fewer directions where
-    texts are few or short. And its bits depend on the texts and the seed alone: the decomposition
+    It differs from a pipeline of scikit-learn's parts in two ways. It keeps fewer directions if
+    texts are few or short. And its bits depend only on the texts and the seed: the decomposition
     runs on one thread, and sums are taken in the same order for the pool and for later rows.
 
     Parameters
@@ -177,6 +177,43 @@ def describe_columns(transformer: ColumnTransformer, roles: Roles) -> dict[str, 
     return described | ({"embedding": dict(roles.embedding)} if roles.embedding else {})
 
 
+def fit_table_transformer(
+    pool: pd.DataFrame,
+    y: AnyArray,
+    roles: Roles,
+    *,
+    standardize: bool,
+    impute: bool,
+    text_features: int,
+    seed: int,
+) -> tuple[Any, Rows, dict[str, Any]]:
+    """Fit the default transformer of a table to the pool.
+
+    Parameters
+    ----------
+    pool, y
+        Rows of the pool, and their class codes or quantities.
+    roles, standardize, impute, text_features, seed
+        As in `table_transformer`.
+
+    Returns
+    -------
+    tuple
+        The fitted transformer, the features of the pool, and a description for JSON.
+    """
+    check_pool(pool, roles, standardize=standardize, impute=impute)
+    transformer = table_transformer(
+        roles, standardize=standardize, impute=impute, text_features=text_features, seed=seed
+    )
+    fitted, rows = fit_transformer(transformer, pool, y)
+    how = {
+        "standardize": standardize,
+        "impute": impute,
+        "columns": describe_columns(fitted, roles),
+    }
+    return fitted, rows, how | ({"text_seed": seed} if roles.text else {})
+
+
 def fit_transformer(transformer: Any, pool: Rows, y: AnyArray) -> tuple[Any, Rows]:
     """Fit a copy of a transformer to the pool and return it with the pool's features.
 
@@ -259,27 +296,27 @@ def feature_names(transformer: Any, features: Rows, names: Sequence[str]) -> tup
     return tuple(str(name) for name in made)
 
 
-def as_features(found: Any) -> Rows:
+def as_features(rows: Any) -> Rows:
     """Return rows as they are kept: a frame, a CSR matrix, or a float32 or float64 array.
 
-    The result shares no memory with ``found``. -0.0 becomes 0.0, so that equal features have equal
+    The result shares no memory with ``rows``. -0.0 becomes 0.0, so that equal features have equal
     bytes.
     """
-    if is_frame(found):
-        return found.reset_index(drop=True)
-    if is_sparse(found):
-        kept = found.tocsr(copy=True).astype(float_type(found.dtype))
+    if is_frame(rows):
+        return rows.reset_index(drop=True)
+    if is_sparse(rows):
+        kept = rows.tocsr(copy=True).astype(float_type(rows.dtype))
         kept.sum_duplicates()
         return kept
-    matrix = np.asarray(found)
+    matrix = np.asarray(rows)
     return np.add(matrix, 0.0, dtype=float_type(matrix.dtype), order="C")
 
 
-def _numbers_in(found: Any) -> Any:
+def _numbers_in(rows: Any) -> Any:
     """Return the matrix of a frame that holds nothing but numbers; anything else as it is."""
-    if is_frame(found) and all(is_numeric_dtype(dtype) for dtype in found.dtypes):
-        return found.to_numpy()
-    return found
+    if is_frame(rows) and all(is_numeric_dtype(dtype) for dtype in rows.dtypes):
+        return rows.to_numpy()
+    return rows
 
 
 def _named_category(column: str, category: object) -> str:

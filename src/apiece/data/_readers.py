@@ -41,15 +41,15 @@ _EXACT: Final[dict[str, Any]] = {} if _IS_EXACT else {"float_precision": "round_
 
 
 def format_of(path: FilePath) -> Format:
-    """Return the format that a file's name stands for.
+    """Return the format of a file by the suffix of its name.
 
     >>> format_of("reviews.csv.gz")
     'csv'
     """
     name = Path(path).name.lower()
-    for suffix, found in _FORMATS.items():
+    for suffix, file_format in _FORMATS.items():
         if name.endswith(suffix):
-            return found
+            return file_format
     raise DataError(
         f"{str(path)!r} has the suffix {Path(path).suffix!r}: expected one of "
         f"{', '.join(_FORMATS)}. Rename or convert the file, or read it yourself and pass it to "
@@ -229,7 +229,7 @@ def _check_header(file: Path, names: list[str]) -> None:
 
 
 def duplicate_columns(doubled: list[str], where: str) -> DataError:
-    """Build the error for column names found more than once."""
+    """Build the error for column names that occur more than once."""
     return DataError(
         f"{where} has more than one column named {some(doubled)}: expected every column name "
         "once. Rename or remove the others."

@@ -38,12 +38,25 @@ def float_type(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
 
 
 def take_rows(rows: Rows, positions: IntArray | slice) -> Rows:
-    """Return the rows at some positions, in the type that they have."""
+    """Return the rows at some positions, in the type that they have.
+
+    Examples
+    --------
+    >>> take_rows(np.eye(3), np.array([2, 0]))
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
     return rows.iloc[positions] if is_frame(rows) else rows[positions]
 
 
 def join_rows(first: Rows, second: Rows) -> Rows:
-    """Return the rows of two parts, one below the other, in the type of the first."""
+    """Return the rows of two parts, one below the other, in the type of the first.
+
+    Examples
+    --------
+    >>> join_rows(np.zeros((2, 3)), np.ones((1, 3))).shape
+    (3, 3)
+    """
     if is_frame(first):
         import pandas as pd
 
@@ -88,7 +101,7 @@ def as_dense(rows: Rows) -> FloatArray:
 
 
 def parts_of(name: str, rows: Rows) -> Iterator[tuple[str, Rows]]:
-    """Yield what names the content of rows for a digest, part by part.
+    """Yield the content of rows for a digest, part by part.
 
     Equal numbers yield equal parts in any type of matrix. A frame yields a hash for each cell,
     column by column, with the names and dtypes of its columns.

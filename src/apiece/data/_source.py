@@ -1,6 +1,6 @@
 """Where a dataset came from, so that it can be read again: a file, and how it was read.
 
-A run keeps this in its manifest. What came from memory cannot be found again and has no source.
+A run keeps the source in its manifest. Data from memory have no source.
 """
 
 from __future__ import annotations

@@ -52,7 +52,14 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
 
 
 def small_data(dataset: PointSet) -> str | None:
-    """Return in plain words why results will be noisy; None if there is enough data."""
+    """Return in plain words why results will be noisy; None if there is enough data.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> small_data(load_demo()[0]) is None
+    True
+    """
     reasons = []
     n_scoring = dataset.n_validation or dataset.n_pool  # without a validation set all rows score
     if n_scoring < FEW_SCORING_ROWS:

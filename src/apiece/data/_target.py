@@ -107,15 +107,15 @@ def encode_target(
     codes, labels = _distinct(series)
     # Python compares 1, 1.0 and True as equal, which is what a second file's dtype needs.
     code_of = {label: code for code, label in enumerate(classes.tolist())}
-    found = [code_of.get(label, -1) for label in labels.tolist()]
-    unseen = [label for label, code in zip(labels.tolist(), found, strict=True) if code < 0]
+    code_of_label = [code_of.get(label, -1) for label in labels.tolist()]
+    unseen = [label for label, code in zip(labels.tolist(), code_of_label, strict=True) if code < 0]
     if unseen:
         raise DataError(
             f"{where} hold the label {some(unseen)} of target {name!r}: expected labels among the "
             f"pool's classes, {some(classes.tolist(), most=12)}. Remove those rows, fix their "
             "labels, or add rows of that class to the pool."
         )
-    return np.array(found, dtype=np.int64)[codes]
+    return np.array(code_of_label, dtype=np.int64)[codes]
 
 
 def infer_kind(series: pd.Series) -> Kind:

@@ -167,8 +167,8 @@ class AmortizedNetwork:
         torch = load_torch()
         with torch.no_grad():
             points = tensors(visible(self.shape, inputs), "cpu")
-            found = local(self.shape, tensors(self.weights, "cpu"), points)
-        coordinates, log_s, beta = (tensor.numpy() for tensor in found)
+            outputs = local(self.shape, tensors(self.weights, "cpu"), points)
+        coordinates, log_s, beta = (tensor.numpy() for tensor in outputs)
         k_ref = middle(self.k_range)
         unit = self.shape.family.scales(np.array([self.unit]), k_ref)[0]
         return Predicted(coordinates * unit, log_s + np.log(self.unit), beta)
@@ -219,8 +219,12 @@ class AmortizedNetwork:
         arrays |= {f"reader.{n}": a for n, a in vars(self.reader).items() if a is not None}
         text = np.frombuffer(json.dumps(header).encode("utf-8"), dtype=np.uint8)
         buffer = io.BytesIO()
-        every: dict[str, Any] = {"header": text, "scatter": self.scatter, **_plain_arrays(arrays)}
-        np.savez(buffer, **every)
+        arrays_to_save: dict[str, Any] = {
+            "header": text,
+            "scatter": self.scatter,
+            **_plain_arrays(arrays),
+        }
+        np.savez(buffer, **arrays_to_save)
         write_whole(Path(path), buffer.getvalue())
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Sizes put together: the moments of nearby cardinalities merged into one.
+"""Bins of sizes: the moments of nearby cardinalities merged into one.
 
-A uniform design visits nearly every size once. Where a method needs several contributions at a
-size (logarithms of means), or a rough first look at all of them, sizes are merged into bins that
-are equally wide on a log scale; the bin's size is the geometric mean of the sizes in it.
+A uniform design visits nearly every size once. If a method needs several contributions at a size
+(logarithms of means), or a rough first estimate, sizes are merged into bins that are equally wide
+on a log scale; the size of a bin is the geometric mean of the sizes in it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Bins:
     edges
         Borders between the bins, shape ``(n_bins - 1,)``.
     k
-        Size that stands for each bin, shape ``(n_bins,)``.
+        Size of each bin, shape ``(n_bins,)``.
     is_exact
-        Whether each bin holds one size alone.
+        Whether each bin holds a single size.
     """
 
     edges: FloatArray
@@ -38,7 +38,7 @@ class Bins:
 
     @classmethod
     def of(cls, k: IntArray, *, max_sizes: int, n_bins: int) -> Bins:
-        """Give every size a bin of its own, or make ``n_bins`` if there are over ``max_sizes``.
+        """Make one bin per size, or ``n_bins`` if there are more than ``max_sizes`` sizes.
 
         >>> Bins.of(np.array([10, 20, 20]), max_sizes=2, n_bins=1).k
         array([10., 20.])
@@ -60,13 +60,13 @@ class Bins:
         # The first bin holds the smallest size; an empty one later goes with its lower border.
         return cls(edges[is_used[1:]], np.exp(middle[is_used] / total[is_used]), False)
 
-    def merge(self, moments: Moments, *, own_k: bool = False) -> Moments:
+    def merge(self, moments: Moments, *, point_k: bool = False) -> Moments:
         r"""Merge the moments of the sizes in each bin; every column is one bin for all points.
 
         With $n_j$, mean $\bar\Delta_j$ and sum of squares $M_j$ of the sizes in a bin, the bin has
         $n = \sum n_j$, $\bar\Delta = \sum n_j\bar\Delta_j / n$ and
         $M = \sum M_j + \sum n_j(\bar\Delta_j - \bar\Delta)^2$. Its size is the same for all points,
-        or with ``own_k`` the geometric mean of the point's own contributions in it.
+        or with ``point_k`` the geometric mean over the contributions of the point in it.
         """
         shape = (len(moments), len(self))
         cell = (np.arange(shape[0])[:, None] * shape[1] + _bin(moments.k, self.edges)).ravel()
@@ -80,7 +80,7 @@ class Bins:
         shift = moments.mean - mean.ravel()[cell].reshape(moments.mean.shape)
         m2 = total(moments.m2 + moments.n * shift**2)
         k = np.broadcast_to(self.k, shape)
-        if own_k:
+        if point_k:
             log_k = total(moments.n * np.log(moments.k)) / np.maximum(n, 1.0)
             k = np.where(n > 0, np.exp(log_k), 1.0)
         return Moments(k, n, mean, m2)

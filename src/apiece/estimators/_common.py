@@ -1,4 +1,4 @@
-"""What every estimator does before and after its own work."""
+"""Common steps of estimators: checks, provenance, units."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def evenly_spread_points(contributions: Table, most: int) -> Places:
 
 
 def attributes(contributions: Table, estimator: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the laws come from: the contributions' own attributes and the estimator's."""
+    """Return the provenance of laws: attributes of the contributions and of the estimator."""
     return {**contributions.attrs, **provenance(estimator, settings)}
 
 
 def all_zero(moments: Moments) -> BoolArray:
-    """Tell which points have no contribution other than zero."""
+    """Return which points have no contribution other than zero."""
     return np.asarray(((moments.mean == 0) & (moments.m2 == 0)).all(axis=1))
 
 

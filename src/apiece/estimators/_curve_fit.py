@@ -32,7 +32,7 @@ _TOLERANCE: Final = 1e-13  # relative change of the objective at which a law is 
 def fit_curves(
     moments: Moments, basis: FamilyBasis, *, typical: float, upper: float, has_prior: bool
 ) -> LinearFit:
-    """Fit every point; ``beta`` lies in ``[0, upper]`` and is drawn to ``typical``.
+    """Fit every point; ``beta`` lies in ``[0, upper]`` and is shrunk towards ``typical``.
 
     Parameters
     ----------

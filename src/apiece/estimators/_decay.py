@@ -1,9 +1,9 @@
 r"""How fast noise falls with size: $\mathrm{Var}[\Delta(k)] \propto k^{-\beta}$.
 
-The decay that all points have in common makes intervals. Ten contributions of one point say little
-about its own, but enough to weigh them better: where outliers are to be met at small sizes only,
-large ones should count for more. So estimates rest on a decay of each point's own, drawn to the
-common one. For intervals that would not do: most points have not met their outliers yet.
+Intervals use one decay for all points. Point estimates use a decay per point, shrunk towards the
+common one: ten contributions say little about it, but enough for better weights, for example if a
+point has outliers at small sizes only. With few samples most points have not drawn an outlier yet,
+so a decay per point would make intervals too narrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apiece.laws import Series
 from apiece.records import Moments
 
 ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
-_OWN: Final = 0.5  # standard deviation of the points' decays around the common one
+_POINT_SD: Final = 0.5  # standard deviation of the points' decays around the common one
 _NODES: Final = np.linspace(-3.0, 3.0, 25)  # in standard deviations
 _LARGEST: Final = 8.0
 _EXACT: Final = 1e-12  # residual sum of squares, relative to the total
@@ -29,9 +29,9 @@ def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
 
     $$\sum_{ij} \frac{r_{ij}^2\,x_{ij}^\beta}{s_i}\,(\log x_{ij} - \overline{\log x}) = 0$$
 
-    with residuals $r$ from a curve in $1/k$ of each point's own. Dividing by $s_i$, not by its
-    square, lets points count by their size: half way between treating all points alike, and the
-    sum of squares in which noisy points are all that matters.
+    with residuals $r$ from a curve in $1/k$ per point. Dividing by $s_i$, and not by its square, is
+    a compromise between equal weights for all points and a sum of squares that noisy points
+    dominate.
     """
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
     log_x, n = np.log(x), moments.n
@@ -72,7 +72,7 @@ def point_decays(moments: Moments, k_ref: float, common: float) -> FloatArray:
     with the residual sum of squares $Q$ of the best curve.
     """
     curve = Series((2,)).prior_basis(k_ref)
-    betas = np.clip(common + _OWN * _NODES, 0.0, _LARGEST)
+    betas = np.clip(common + _POINT_SD * _NODES, 0.0, _LARGEST)
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
     tilt = (moments.n * np.log(x)).sum(axis=1)
     f = np.empty((len(moments), len(betas)))

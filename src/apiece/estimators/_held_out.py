@@ -1,10 +1,10 @@
-r"""Contributions split for cross-fitting, and what is left over where a network did not look.
+r"""Contributions split for cross-fitting, and the errors of a network on held-out points.
 
-Points are dealt into folds, one for each member of the network, which learns from the other points.
-Contributions of one task share a part of their noise, since it enters through the model trained on
-$D$; a member that has seen other points of the same tasks knows that part, and would look better
-on held-out points than it is. So tasks shared by several points are dealt into folds, too: a
-member learns from other points *and* other tasks than those on which it is judged.
+Points are split into folds, one per member of the network, which learns from the other points.
+Contributions of one task share a part of their noise, because it enters through the model trained
+on $D$. A member that was trained on other points of the same tasks has learned that part, and would
+look too good on held-out points. So tasks shared by several points are split into folds, too: a
+member is evaluated on other points *and* other tasks than those it was trained on.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Split:
         parts, folds = [], []
         for fold in np.unique(task_fold):
             part = contributions.where(task_fold[place] == fold).moments()
-            part = bins.merge(part, own_k=True) if part.k.shape[1] > len(bins) else part
+            part = bins.merge(part, point_k=True) if part.k.shape[1] > len(bins) else part
             parts.append(part)
             folds.append(np.full(part.k.shape[1], fold))
         joined = (

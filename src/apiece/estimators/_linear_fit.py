@@ -7,10 +7,10 @@ decay $\beta$ minimises, for each point by itself,
 $$f(\beta) = \frac{m - r}{2}\log Q + \frac12\log\left|\sum w B^\top B\right|
   - \frac{\beta}{2}\sum n\log x, \qquad Q = \sum x^\beta\left(M + n(\bar\Delta - Bu)^2\right),$$
 
-the restricted likelihood, in which the $r$ coefficients do not pass for noise they have absorbed
-(Patterson and Thompson 1971), plus $(\beta - \beta_0)^2 / (2 \cdot 0.3^2)$: ten contributions
-cannot tell the decay of their noise, so it is drawn to $\beta_0$, the decay of all points. With
-fewer sizes than terms $r$ is the number of sizes, and $u$ the solution of least norm.
+the restricted likelihood, which corrects for the noise that the $r$ coefficients absorb (Patterson
+and Thompson 1971), plus $(\beta - \beta_0)^2 / (2 \cdot 0.3^2)$: ten contributions do not identify
+the decay of their noise, so it is shrunk towards $\beta_0$, the decay of all points. With fewer
+sizes than terms $r$ is the number of sizes, and $u$ the solution of least norm.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LinearFit(NamedTuple):
 def fit_linear(
     moments: Moments, columns: FloatArray, k_ref: float, *, typical: float, upper: float
 ) -> LinearFit:
-    """Fit every point; ``beta`` lies in ``[0, upper]`` and is drawn to ``typical``.
+    """Fit every point; ``beta`` lies in ``[0, upper]`` and is shrunk towards ``typical``.
 
     Parameters
     ----------

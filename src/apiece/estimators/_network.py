@@ -1,20 +1,20 @@
-r"""The amortized network: from what it sees of a point to the coordinates of its law.
+r"""The amortized network: from features of a point to the coordinates of its law.
 
-Several networks, the *members*, run side by side, each array of weights with a leading axis for
-them. A member has two hidden layers and a head for each class; of a point only the head of its
+Several networks, the *members*, are evaluated together; each array of weights has a leading axis
+for them. A member has two hidden layers and one head per class; for a point only the head of its
 class is used. The heads give $o$, and with $x = \log(k/k_\mathrm{ref})$ the law is
 
 $$\mu = \begin{cases} s\,o_0\,e^{-\alpha x},\ \alpha = \log(1 + e^{o_1 + 0.54}) & \text{power} \\
   s \sum_j o_j e^{-jx/2} & \text{series} \end{cases} \qquad
   v = s^2 e^{-\beta x},\ \log s = q_0,\ \beta = 2 + q_1 \in [0, e^2].$$
 
-So heads predict signal over noise, which is of the order of one for points whose contributions
-differ by orders of magnitude. Terms linear in the point's gradient and in the size of its effect
-are added to $o$. The noise $q$ is linear in the summaries, with a constant for each class; heads of
-its own are added where they help on points that a member did not see, since a network that may fit
-the noise of single points does so before it has learned what they are worth. With ``kind="paper"``
-there are none of these terms, the layers see the features alone, and a power law has
-$\mu = \tanh(o_0)\,e^{o_1 - \alpha x}$: separate heads for the sign and the logarithm of $|c|$.
+So heads predict the ratio of signal to noise, which is of the order of one even if contributions of
+points differ by orders of magnitude. Terms linear in the point's gradient and in the size of its
+effect are added to $o$. The noise $q$ is linear in the summaries, with a constant per class. Noise
+heads are kept only if they lower the held-out loss; otherwise the network overfits the noise before
+it learns the mean. With ``kind="paper"`` there are no such terms, the layers get the features only,
+and a power law has $\mu = \tanh(o_0)\,e^{o_1 - \alpha x}$: separate heads for the sign and the
+logarithm of $|c|$.
 
 Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 """

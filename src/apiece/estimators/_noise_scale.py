@@ -1,9 +1,10 @@
-r"""How noisy each point is: noise scales, their population, and the effect of heavy tails.
+r"""Noise scales of points, their population, and the effect of heavy tails.
 
 Squared noise scales come from a scaled inverse chi-square, whose degrees of freedom $\nu$ and
 typical value follow from the spread of the points' log mean squares, in closed form (Smyth 2004,
-"Linear models and empirical Bayes methods", section 6.2). For intervals they are estimated with
-a worth of squares, measured from the residuals: on real data kurtosis is 5 to 30, sometimes 180.
+"Linear models and empirical Bayes methods", section 6.2). For intervals the degrees of freedom are
+reduced by a factor $\kappa$ measured from the residuals: the kurtosis of real data is 5 to 30, or
+even 180.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ LEAST_WORTH: Final = 0.03  # a kurtosis of 70: a larger one is the work of a few
 
 
 class NoiseScale(NamedTuple):
-    r"""How noisy each point is, for intervals: contributions have heavier tails than the normal.
+    r"""Noise scales for intervals: contributions have heavier tails than the normal distribution.
 
     A sum of $m$ squared normal residuals has $m$ degrees of freedom. With kurtosis $K$ it varies
-    like one of $m\kappa$, $\kappa = 2/(K - 1)$: ten contributions then say little about the noise
-    of their point, and most points seem quieter than they are, since they have not met their
-    outliers yet. So noise scales are estimated anew, with $\kappa m$ in place of $m$.
+    like one with $m\kappa$, $\kappa = 2/(K - 1)$. Ten contributions then say little about the noise
+    of their point, and most points seem less noisy than they are, because they have not drawn an
+    outlier yet. So noise scales are estimated with $\kappa m$ in place of $m$.
     """
 
     df: float
@@ -49,7 +50,7 @@ class NoiseScale(NamedTuple):
 
 
 def effective_sample_fraction(row: IntArray, z2: FloatArray) -> float:
-    r"""Measure how much a squared residual tells of its point's noise, relative to a normal one.
+    r"""Measure the information of a squared residual about the noise, relative to a normal one.
 
     $\kappa = 2/(K - 1)$ with the kurtosis $K$ of all points, from products of different residuals
     of a point, which know nothing of tails:

@@ -14,7 +14,7 @@ $$f(\alpha, \beta) = \frac{m}{2}\log\left(Q + \delta T\right) - \frac{\beta}{2}\
 to which a normal prior of precision $\lambda$ adds $\frac{\lambda}{2}\left((\alpha - 1)^2 +
 (\beta/2 - 1)^2\right)$: the decays of signal and noise, before data.
 
-$Q$ is summed from residuals, so that nothing cancels. The term $\delta T$ stands for rounding
+$Q$ is summed from residuals, so that nothing cancels. The term $\delta T$ accounts for rounding
 errors of relative size $10^{-12}$ in the contributions: it keeps $f$ finite when they follow a law
 exactly, and is far below any real noise.
 

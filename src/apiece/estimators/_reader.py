@@ -1,9 +1,9 @@
-r"""What estimators see of a point's features: linear models of the target, and their gradient.
+r"""Inputs of estimators from a point's features: linear models of the target, and their gradient.
 
 Linear models are first trained to predict the target ($\hat p$, class probabilities, or $\hat y$),
-each on as few points as the contributions are about (`apiece.estimators._small_models`); what
-follows is of their mean. For a learner that minimises a smooth loss, theory says which of its
-quantities matter: with the gradient of the point's own loss $\nabla\ell(z) = r \otimes x$,
+each on as few points as the training sets of the contributions (`apiece.estimators._small_models`);
+their mean is used. For a learner that minimises a smooth loss, theory says which quantities matter:
+with the gradient of the loss at the point $\nabla\ell(z) = r \otimes x$,
 $r = \hat p(x) - e_y$ (or $\hat y(x) - y$),
 
 $$\Delta(z, D) \approx \frac{1}{k}\,\nabla L^\top V^{-1} \nabla\ell(z) + \ldots, \qquad
@@ -150,8 +150,8 @@ class Reader:
         else:
             label = y.astype(np.int64)
             p = probabilities(output)
-            own = np.clip(p[np.arange(len(p)), label], _SMALLEST, 1 - _SMALLEST)
-            summary_y = np.log(own / (1 - own))
+            true_class = np.clip(p[np.arange(len(p)), label], _SMALLEST, 1 - _SMALLEST)
+            summary_y = np.log(true_class / (1 - true_class))
             error = (p - np.eye(len(self.classes))[label])[:, 1:]  # the columns sum to zero
             variance = (p * (1 - p)).sum(axis=1)
         length = np.maximum(np.sqrt((error**2).sum(axis=1)), _SMALLEST)
@@ -174,7 +174,7 @@ class Reader:
 def with_more(
     X: FloatArray, y: AnyArray, more: tuple[FloatArray, AnyArray] | None
 ) -> tuple[FloatArray, AnyArray]:
-    """Put further points behind one's own."""
+    """Append further points to the points."""
     if more is None:
         return X, y
     return np.concatenate([X, more[0]]), np.concatenate([y, more[1]])
@@ -245,8 +245,10 @@ def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> Fl
             warnings.simplefilter("ignore")  # a rough optimum serves as well
             model = LogisticRegression(C=penalty, max_iter=300, tol=1e-3)
             model.fit(x[:, :-1], goal)
-        found = np.column_stack([model.coef_, model.intercept_]).T
-        coef[:, present[-found.shape[1] :]] = found  # two classes: the logit of the second
+        fitted_coef = np.column_stack([model.coef_, model.intercept_]).T
+        coef[:, present[-fitted_coef.shape[1] :]] = (
+            fitted_coef  # two classes: the logit of the second
+        )
     return coef
 
 

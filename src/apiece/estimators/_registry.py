@@ -77,10 +77,10 @@ def _built(method: str, settings: Mapping[str, Any]) -> Estimator:
             f"{', '.join(METHODS)}, or an object whose class inherits from Estimator."
         )
     one_of("method", method, METHODS)
-    chosen: Any = METHODS[method]
-    known = [setting.name for setting in fields(chosen)]
+    cls: Any = METHODS[method]
+    known = [setting.name for setting in fields(cls)]
     for name in settings:
         if name not in known:
             raise unknown_name(f"setting of {method},", name, known)
-    estimator: Estimator = chosen(**settings)
+    estimator: Estimator = cls(**settings)
     return estimator

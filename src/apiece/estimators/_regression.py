@@ -1,4 +1,4 @@
-r"""What features say of a law: a ridge regression of all points' contributions, in closed form.
+r"""Laws predicted from features: a ridge regression of all points' contributions, in closed form.
 
 For a learner that minimises a smooth loss, theory says on what a contribution depends. With the
 error $r$ of a linear model of the target at the point, its leverage $h = x^\top\Sigma^{-1}x$ and
@@ -46,7 +46,7 @@ _LEARNERS: Final = 5_000  # points that the regression learns from, at most
 
 
 class _Evidence(NamedTuple):
-    r"""What each point's contributions tell of its coefficients, the scatter ``v`` integrated out.
+    r"""Evidence of each point's contributions about its coefficients, ``v`` integrated out.
 
     The log likelihood of coefficients $m$ is $m^\top c - m^\top P m / 2$ up to a constant.
     """
@@ -73,7 +73,7 @@ def predict_from_features(
     Parameters
     ----------
     contributions
-        Table of contributions, of points that have training sets of their own.
+        Table of contributions, of points that do not share their training sets.
     plain
         Laws of `Bayes` without features, of a linear family.
     X, y
@@ -92,22 +92,22 @@ def predict_from_features(
     features = as_features(X, contributions.n_points)
     target = as_target(y, contributions.n_points, kind)
     usable = np.flatnonzero(plain.has_law & (plain.sigma > 0))
-    chosen = usable[:: 1 + max(len(usable) - 1, 0) // _LEARNERS]
+    learners = usable[:: 1 + max(len(usable) - 1, 0) // _LEARNERS]
     fold = np.full(contributions.n_points, -1)
-    fold[chosen] = stream(0).permutation(len(chosen)) % _FOLDS
-    every = with_more(features, target.codes, as_more(more, features, target))
-    reader = blank(*every, target.classes)
+    fold[learners] = stream(0).permutation(len(learners)) % _FOLDS
+    all_points = with_more(features, target.codes, as_more(more, features, target))
+    reader = blank(*all_points, target.classes)
     ends = [int(np.sqrt(k_ref * end)) for end in contributions.k_range]
-    small = predict_with_small_models(reader, *every, len(features), ends)
+    small = predict_with_small_models(reader, *all_points, len(features), ends)
     inputs = [reader.inputs(features, target.codes, output) for output in small.outputs]
-    evidence = _evidence(contributions.of(Places(chosen)), plain, chosen, k_ref)
+    evidence = _evidence(contributions.of(Places(learners)), plain, learners, k_ref)
     prior, _ = family.priors(k_ref)
-    scale = prior * np.median(plain.sigma[chosen] ** 2) * k_ref ** -_beta(plain)
+    scale = prior * np.median(plain.sigma[learners] ** 2) * k_ref ** -_beta(plain)
     best, lift = -np.inf, np.zeros((len(features), len(family.parameters)))
     for phi in _regressors(inputs, small.x):
-        found, gain = _cross_fitted(phi, evidence, chosen, fold, scale)
+        predicted, gain = _cross_fitted(phi, evidence, learners, fold, scale)
         if gain > best:
-            best, lift = gain, found
+            best, lift = gain, predicted
     return family.from_local(lift * family.scales(np.ones(1), k_ref), k_ref)
 
 
@@ -115,19 +115,19 @@ def _beta(plain: Laws) -> float:
     return float(np.nanmedian(plain.beta))
 
 
-def _evidence(sample: Contributions, plain: Laws, chosen: IntArray, k_ref: float) -> _Evidence:
+def _evidence(sample: Contributions, plain: Laws, learners: IntArray, k_ref: float) -> _Evidence:
     """Sum up the contributions of the points to learn from."""
     moments, beta = sample.moments(), _beta(plain)
     x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
-    variance = plain.sigma[chosen] ** 2 * k_ref**-beta
+    variance = plain.sigma[learners] ** 2 * k_ref**-beta
     weight = moments.n * x**beta / variance[:, None]
     terms = plain.family.prior_basis(k_ref).columns(x, 0)
     weighted = weight[..., None] * terms
-    own = np.einsum("nmp,nmq->npq", weighted, terms)
+    information = np.einsum("nmp,nmq->npq", weighted, terms)
     score = np.einsum("nmp,nm->np", weighted, moments.mean)
     scatter = np.asarray(plain.diagnostics["population"]["covariance"]) * variance[:, None, None]
-    blunt = np.linalg.inv(np.eye(scatter.shape[1]) + own @ scatter)
-    return _Evidence(blunt @ own, np.einsum("npq,nq->np", blunt, score))
+    blunt = np.linalg.inv(np.eye(scatter.shape[1]) + information @ scatter)
+    return _Evidence(blunt @ information, np.einsum("npq,nq->np", blunt, score))
 
 
 def _regressors(inputs: list[Inputs], x: FloatArray) -> list[FloatArray]:
@@ -165,10 +165,10 @@ def _longest(columns: FloatArray) -> FloatArray:
     """Return the directions along which rows differ most, if there are many columns."""
     if columns.shape[1] <= _WIDEST:
         return columns
-    some = columns[:: 1 + len(columns) // _LEARNERS]
-    values, vectors = np.linalg.eigh(some @ some.T)
+    sample = columns[:: 1 + len(columns) // _LEARNERS]
+    values, vectors = np.linalg.eigh(sample @ sample.T)
     keep = values > 1e-9 * values[-1]
-    lift = some.T @ (vectors / np.sqrt(values.clip(1e-300)))[:, keep][:, -_WIDEST:]
+    lift = sample.T @ (vectors / np.sqrt(values.clip(1e-300)))[:, keep][:, -_WIDEST:]
     return np.asarray(columns @ lift)
 
 
@@ -178,34 +178,38 @@ def _unit(columns: FloatArray) -> FloatArray:
 
 
 def _cross_fitted(
-    phi: FloatArray, evidence: _Evidence, chosen: IntArray, fold: IntArray, scale: FloatArray
+    phi: FloatArray, evidence: _Evidence, learners: IntArray, fold: IntArray, scale: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return predictions of the best penalty, ``(n, p)``, each made without the point's fold."""
     q, p = phi.shape[1], len(scale)
-    own = phi[chosen]
+    phi_of_learners = phi[learners]
     normal, score = np.empty((_FOLDS, q * p, q * p)), np.empty((_FOLDS, q * p))
     for part in range(_FOLDS):
-        rows = fold[chosen] == part
+        rows = fold[learners] == part
         blocks = [
-            [(own[rows] * evidence.precision[rows, a, b, None]).T @ own[rows] for b in range(p)]
+            [
+                (phi_of_learners[rows] * evidence.precision[rows, a, b, None]).T
+                @ phi_of_learners[rows]
+                for b in range(p)
+            ]
             for a in range(p)
         ]
         normal[part] = np.block(blocks)
-        score[part] = (evidence.score[rows].T @ own[rows]).ravel()
-    every, total = normal.sum(axis=0), score.sum(axis=0)
+        score[part] = (evidence.score[rows].T @ phi_of_learners[rows]).ravel()
+    all_folds, total = normal.sum(axis=0), score.sum(axis=0)
     inverse = np.kron(np.linalg.inv(scale), np.eye(q))
     best, lift = -np.inf, np.zeros((len(phi), p))
     for penalty in _PENALTIES:
         theta = np.stack(
             [
-                np.linalg.solve(every - normal[part] + penalty * inverse, total - score[part])
+                np.linalg.solve(all_folds - normal[part] + penalty * inverse, total - score[part])
                 for part in range(_FOLDS)
             ]
         ).reshape(_FOLDS, p, q)
-        found = phi @ theta.mean(axis=0).T  # points that no fold has
+        predicted = phi @ theta.mean(axis=0).T  # points that no fold has
         for part in range(_FOLDS):
-            found[fold == part] = phi[fold == part] @ theta[part].T
-        gain = evidence.gain(found[chosen])
+            predicted[fold == part] = phi[fold == part] @ theta[part].T
+        gain = evidence.gain(predicted[learners])
         if gain > best:
-            best, lift = gain, found
+            best, lift = gain, predicted
     return lift, best

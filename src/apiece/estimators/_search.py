@@ -25,8 +25,8 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
     r"""Find the valleys of the objective over the box.
 
     For each beta of a grid, the lowest two minima over alpha are found on a grid and then exactly,
-    since a valley that is narrow in alpha (little noise) and runs askew would otherwise look like a
-    chain of pits. The minima of $\min_\alpha f$ along beta are the starts.
+    because a narrow oblique valley (little noise) would otherwise look like a chain of minima. The
+    minima of $\min_\alpha f$ along beta are the starts.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
         f = _on_grid(part, alphas, betas)
         alpha, floor = _floors(part, f, alphas, betas)
         row, valley, j = _lowest(alpha, floor, reach=4 * alphas[1])
-        # The edge alpha = 0 can hold a minimum of its own, close to another one inside.
+        # The edge alpha = 0 can hold a separate minimum, close to another one inside.
         edge, at = f[:, 0].min(axis=1), f[:, 0].argmin(axis=1)
         near = np.flatnonzero(edge < floor.min(axis=(1, 2)) + _NEAR)
         rows += [first + row, first + near]
@@ -77,11 +77,11 @@ def _floors(
     two = np.argpartition(depth, 1, axis=1)[:, :2]
     row, valley, j = np.nonzero(np.take_along_axis(depth, two, axis=1) < np.inf)
     begin = np.stack([alphas[two[row, valley, j]], betas[j]], axis=1)
-    found, lowest = newton(
+    minima, lowest = newton(
         samples, row, begin, bound=alphas[-1], tolerance=1e-2, max_steps=6, hold_beta=True
     )
     alpha, floor = np.zeros(two.shape), np.full(two.shape, np.inf)
-    alpha[row, valley, j], floor[row, valley, j] = found[:, 0], lowest
+    alpha[row, valley, j], floor[row, valley, j] = minima[:, 0], lowest
     is_same = np.abs(alpha[:, 0] - alpha[:, 1]) < 1e-3
     floor[:, 1][is_same & np.isfinite(floor[:, 0])] = np.inf
     return alpha, floor
@@ -156,20 +156,20 @@ def newton(
     tuple[FloatArray, FloatArray]
         Minimum reached and objective there, shapes ``(n_starts, 2)`` and ``(n_starts,)``.
     """
-    found, lowest = theta.copy(), np.empty(len(theta))
+    best, lowest = theta.copy(), np.empty(len(theta))
     active = np.arange(len(theta))
     data, here, now = samples.take(rows), theta.copy(), profile(samples.take(rows), theta)
     for _ in range(max_steps):
         step, gain = _direction(here, now, bound, hold_beta)
         has_moved = _descend(data, here, now, step, bound)
         is_done = ~has_moved | (gain < tolerance)
-        found[active], lowest[active] = here, now.f
+        best[active], lowest[active] = here, now.f
         if is_done.any():
             stay = ~is_done
             active, here, now, data = active[stay], here[stay], now.take(stay), data.take(stay)
         if not len(active):
             break
-    return found, lowest
+    return best, lowest
 
 
 def _direction(
@@ -213,7 +213,7 @@ def _newton_step(now: Profile, held: BoolArray) -> FloatArray:
 def _descend(
     data: Samples, here: FloatArray, now: Profile, step: FloatArray, bound: float
 ) -> BoolArray:
-    """Move each row along its step, halved until it leads downhill; tell which have moved.
+    """Move each row along its step, halved until it leads downhill; return which have moved.
 
     ``here`` and ``now`` are updated in place.
     """

@@ -1,10 +1,10 @@
-r"""What models of the sampled sizes predict at each point.
+r"""Predictions at each point by models trained on few points.
 
-A contribution at size $k$ depends on what a model trained on $k$ points gets wrong at the point,
-not on what one trained on everything still does. So linear models are trained on random subsets of
-the sampled sizes, and each point gets the mean prediction of those that have not seen it. The
-penalty, and whether features are standardised or as they came, are those with the least loss on
-unseen points: they come closest to the learner whose contributions these are.
+A contribution at size $k$ depends on the error of a model trained on $k$ points, not on the error
+of a model trained on all points. So linear models are trained on random subsets of the sampled
+sizes, and each point gets the mean prediction of the models that were not trained on it. The
+penalty, and whether features are standardised, are chosen by the loss on held-out points. This
+approximates the model that produced the contributions, which need not be known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apiece.estimators._reader import Inputs, Reader, blank, loss, penalties, tr
 
 _TRIALS: Final = 4  # subsets for each choice
 _SUBSETS: Final = 24  # and for each size
-_NODES: Final = 15  # errors of the prediction that stand for an unknown quantity
+_NODES: Final = 15  # quantiles of the error of a prediction, for points with unknown targets
 
 
 class SmallModels(NamedTuple):
@@ -58,9 +58,9 @@ def predict_with_small_models(
         for rows in _subsets(len(x), size, times):
             yield trained(x[rows], goal[rows], penalty, reader)
 
-    def output(x: FloatArray, size: int, every: list[FloatArray]) -> FloatArray:
+    def output(x: FloatArray, size: int, coefs: list[FloatArray]) -> FloatArray:
         total, count = np.zeros((n_own, reader.coef.shape[-1])), np.zeros((n_own, 1))
-        for rows, coef in zip(_subsets(len(x), size, len(every)), every, strict=True):
+        for rows, coef in zip(_subsets(len(x), size, len(coefs)), coefs, strict=True):
             is_new = ~np.isin(np.arange(n_own), rows)
             total[is_new] += reader.said(x[:n_own][is_new] @ coef)
             count[is_new] += 1
@@ -87,7 +87,7 @@ def _subsets(n: int, size: int, times: int) -> Iterator[IntArray]:
 
 
 def _standard_units(reader: Reader) -> FloatArray:
-    """Return what takes coefficients on features as they came to those on standardised ones."""
+    """Return the matrix from coefficients of raw features to those of standardised features."""
     lift = np.diag(np.append(reader.unit, 1.0))
     lift[-1, :-1] = reader.middle
     return lift
@@ -100,10 +100,10 @@ def learn(
     size: int,
     more: tuple[FloatArray, AnyArray] | None = None,
 ) -> tuple[Reader, Inputs]:
-    """Train models of one size; return a reader that has them, and the inputs of its own points.
+    """Train models of one size; return a reader with them, and the inputs of the points.
 
-    Points are predicted by models that have not seen them, as are points to come. Where models do
-    best with features as they came, the reader measures all of them in one unit.
+    Points are predicted by models that were not trained on them, as new points will be. If models
+    do best with raw features, the reader measures all features in one unit.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def learn(
     more
         Features and targets of further points to learn from.
     """
-    every = with_more(X, y, more)
-    reader = blank(*every, classes)
-    small = predict_with_small_models(reader, *every, len(X), [size])
+    all_points = with_more(X, y, more)
+    reader = blank(*all_points, classes)
+    small = predict_with_small_models(reader, *all_points, len(X), [size])
     models, output = small.models[0], small.outputs[0]
     if small.is_raw:
-        standard, reader = reader.unit, blank(*every, classes, one_unit=True)
+        standard, reader = reader.unit, blank(*all_points, classes, one_unit=True)
         models[:, :-1] *= (reader.unit / standard)[:, None]
     reader = replace(reader, coef=models)
     if classes is None:

@@ -1,8 +1,8 @@
-"""Training of the amortized network: Adam, clipped gradients, and every member's own best moment.
+"""Training of the amortized network: Adam, clipped gradients, early stopping per member.
 
-The members are trained side by side, each on its own share of points and tasks. Every few epochs
-each is judged on the share that it did not see; it keeps the weights with the lowest loss there,
-and training ends when none has improved for a while.
+The members are trained together, each on another share of points and tasks. Every few epochs each
+member is evaluated on its held-out share and keeps the weights with the lowest loss there. Training
+ends when no member has improved for a while.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ def fit_laws(
 
     def losses(weights: Mapping[str, Any], part: IntArray, mask: AnyArray) -> tuple[Any, Any, Any]:
         at = torch.as_tensor(part, device=device)
-        own = {name: column[at] for name, column in points.items()}
+        batch_points = {name: column[at] for name, column in points.items()}
         x, n, mean, m2 = (rows[name][at] for name in ("x", "n", "mean", "m2"))
-        coordinates, log_s, beta = local(shape, weights, own)
+        coordinates, log_s, beta = local(shape, weights, batch_points)
         log_v = 2 * log_s[..., None] - beta[..., None] * x
         misfit = m2 + n * (mean - shape.family.tensor_curve(coordinates, x)) ** 2
         each = (n * log_v + misfit * (-log_v).exp()) / 2

@@ -6,12 +6,12 @@ once to predict each point's law and noise,
 $$\min_g \sum_{i,j} -\log \mathcal{N}\left(\Delta_{ij};\ \psi_{k_{ij}}(g(x_i, y_i)),\
   \sigma^2(g(x_i, y_i))\,k_{ij}^{-\beta(g(x_i, y_i))}\right),$$
 
-so few contributions a point suffice, and points that were never sampled have laws too.
+so few contributions per point suffice, and points that were never sampled have laws too.
 
-Beyond the paper: the network is given what linear models of the target tell of the point (see
-[`_reader`][apiece.estimators._reader]; ``network="paper"`` is the paper's), five members are
-cross-fitted over points and shared tasks, and what they miss on points and tasks that they did not
-see becomes the interval.
+Beyond the paper, the network also gets the predictions of linear models of the target (see
+[`_reader`][apiece.estimators._reader]; ``network="paper"`` is the paper's network), five members
+are cross-fitted over points and shared tasks, and their errors on held-out points and tasks
+determine the intervals.
 
 Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 """
@@ -48,7 +48,7 @@ _DECAYED: Final = 1000  # points for which decays are given
 
 
 class _Trained(NamedTuple):
-    """A network, what it saw of its points, their folds, and their scatter around its mean."""
+    """A network, the inputs of its points, their folds, and their scatter around its mean."""
 
     network: AmortizedNetwork
     inputs: Inputs
@@ -79,8 +79,8 @@ class Amortized(Estimator):
         Of Adam.
     weight_decay
         Decoupled decays of the weights to try, for 1,000 points; with more points they are less,
-        as one over the root of their number. Each member keeps the one that does best where it
-        did not look.
+        as one over the root of their number. Each member keeps the decay with the lowest held-out
+        loss.
     prior
         Weight of the paper's penalty $(\alpha - 1)^2$ on power laws.
     kind
@@ -182,8 +182,9 @@ class Amortized(Estimator):
     ) -> Laws:
         """Predict each point's law by the member that never saw the point; see `Features`.
 
-        These laws can serve as prior means: a point's own contributions are not in them. Where
-        tasks are shared, the noise common to a task is, through other points of the same task.
+        These laws can be used as prior means, because they do not depend on the contributions of
+        the point itself. If tasks are shared, they do depend on the common noise of a task, through
+        other points of the same task.
         """
         trained = self._train(contributions, X, y, more)
         predicted = trained.network.predicted(trained.inputs).take(trained.fold)
@@ -311,7 +312,7 @@ def _scatter(
     """Estimate the scatter of laws, and the noise, from what each member did not see."""
     moments, k_ref, family = split.moments, middle(network.k_range), network.shape.family
     params = family.from_local(apart.local[0], k_ref)
-    # Every point has sizes of its own.
+    # Every point has other sizes.
     rows = [(params[i : i + 1], moments.k[i]) for i in range(len(moments))]
     gradient = np.concatenate([family.gradient(one, k, k_ref) for one, k in rows])
     prediction = np.concatenate([family.mean(one, k) for one, k in rows])

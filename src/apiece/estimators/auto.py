@@ -1,4 +1,4 @@
-"""The estimator that chooses: whichever predicts held-out sizes best is fitted to everything."""
+"""Choice of an estimator: the one that predicts held-out sizes best is fitted to all data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Auto(Estimator):
         -------
         Laws
             Those of the chosen estimator, with ``attrs["chosen_by"] = "auto"``; ``laws.backtest()``
-            tells how every candidate did.
+            shows the scores of every candidate.
         """
         try:
             outcome = backtest(contributions, candidates=self.candidates, hold_out=self.hold_out)

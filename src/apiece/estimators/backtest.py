@@ -7,7 +7,7 @@ with $\bar r_i$ the mean residual of point $i$ at a size and $N$ the mean of its
 $$R^2 = 1 - \frac{\overline{\bar r_i^2} - N}{\mathrm{Var}(\bar\Delta_i) - N},$$
 
 the share of the variation of the points' true contributions that is predicted, in units of the
-loss. Intervals are compared as what they promise: the law's error and the noise of the mean.
+loss. Intervals for held-out means combine the error of the law and the noise of the mean.
 """
 
 from __future__ import annotations
@@ -220,13 +220,13 @@ class _Judge:
 
     def _sum(self, values: Callable[[slice, Contributions], FloatArray]) -> FloatArray:
         """Sum values of contributions by point and bin of size, shape ``(n_points, n_bins)``."""
-        n_bins, found = len(self.bins), []
+        n_bins, parts = len(self.bins), []
         for rows, part in _parts(self.late):
             place = np.searchsorted(self.bins.edges, part.k, side="right")
             cell = part.point * n_bins + place
             flat = np.bincount(cell, values(rows, part), minlength=part.n_points * n_bins)
-            found.append(flat.astype(np.float64).reshape(-1, n_bins))
-        return np.concatenate(found)
+            parts.append(flat.astype(np.float64).reshape(-1, n_bins))
+        return np.concatenate(parts)
 
     def scores(self, laws: Laws) -> tuple[list[Score], FloatArray]:
         """Judge laws: scores by size, and surprise of each point."""
@@ -318,5 +318,5 @@ def _pick(curves: list[_Curves], late: Table, is_counted: BoolArray) -> int:
 
 
 def _variance_of_sum(values: FloatArray) -> float:
-    """Return the variance of the sum of independent values, as their spread tells it."""
+    """Estimate the variance of the sum of independent values from their spread."""
     return float(values.var() * len(values)) if len(values) else 0.0

@@ -3,14 +3,14 @@ r"""The paper's estimator: Gaussian maximum likelihood with noise that shrinks w
 $$\Delta_i(k) \sim \mathcal{N}\left(\frac{c_i}{k^{\alpha_i}},
   \frac{\sigma_i^2}{k^{\beta_i}}\right)$$
 
-Ten contributions cannot tell $\alpha$: the likelihood alone may be highest at a curve that rises
-a thousandfold between the sizes. So the decays of signal and noise, $\alpha$ and $\beta/2$, have
-a normal prior around 1, as the paper's amortized estimator has for $\alpha$.
+Ten contributions do not identify $\alpha$: the likelihood may be highest at a curve that rises a
+thousandfold between the sizes. So the decays of signal and noise, $\alpha$ and $\beta/2$, have a
+normal prior around 1, as the paper's amortized estimator has for $\alpha$.
 
-Given $(\alpha, \beta)$ the best $c$ and $\sigma$ are known in closed form, which leaves two
-parameters a point. The reference implementation takes up to 1,000 Adam steps for one point after
-another; here a grid and a few Newton steps fit all points at once, from count, mean and sum of
-squares at each size, which are sufficient.
+Given $(\alpha, \beta)$ the best $c$ and $\sigma$ have a closed form, which leaves two parameters
+per point. The reference implementation takes up to 1,000 Adam steps for one point after another;
+here a grid and a few Newton steps fit all points at once, from count, mean and sum of squares at
+each size, which are sufficient statistics.
 
 Reference: Covert et al. (ICML 2024), section 3.1 and appendix "Likelihood-based scaling law
 estimator".
@@ -64,15 +64,16 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Likelihood(Estimator):
-    r"""Maximum likelihood of one law a point with power-law noise, from three contributions on.
+    r"""Maximum likelihood of one law per point with power-law noise; needs three contributions.
 
     $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation, and
     $\alpha, \beta/2 \sim \mathcal{N}(1, \text{prior\_sd}^2)$ before data. The
     covariance of $(\psi_\mathrm{ref}, \alpha)$ is the inverse of the Gauss-Newton information
     $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ and the prior's, with
-    $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. The prior's
-    is $(t/z)^2/\text{prior\_sd}^2$, since it does not depend on the noise: where contributions say
-    nothing, an interval has the prior's width. ``sigma`` is the maximum likelihood estimate.
+    $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. The
+    information of the prior is $(t/z)^2/\text{prior\_sd}^2$, because it does not depend on the
+    noise: without information from contributions an interval has the width of the prior. ``sigma``
+    is the maximum likelihood estimate.
 
     All of that is for power laws. A family that is a sum of terms, such as the series, is fitted by
     weighted least squares, with $\beta$ by restricted likelihood, shrunk towards the decay that all
@@ -86,15 +87,15 @@ class Likelihood(Estimator):
     Parameters
     ----------
     family
-        ``"power"``, ``"series"``, or any family, such as ``Series(terms=(2, 4))`` or one of your
-        own; not ridge laws and blends, which have too many terms for one point.
+        ``"power"``, ``"series"``, or any family, such as ``Series(terms=(2, 4))`` or your class;
+        not ridge laws and blends, which have too many terms for one point.
     prior_sd
-        Standard deviation of alpha and beta/2 around 1 before data; None for the plain likelihood
-        of the paper, which needs some 50 contributions a point. For power laws.
+        Prior standard deviation of alpha and beta/2 around 1; None for the plain likelihood of the
+        paper, which needs about 50 contributions per point. For power laws.
     bound
         Largest log alpha and log beta.
     tolerance
-        A point is done when a Newton step promises less than this, in units of the log likelihood.
+        A point is done when a Newton step predicts a smaller gain in log likelihood than this.
     max_steps
         Most Newton steps for one start.
     block
@@ -275,9 +276,9 @@ class Likelihood(Estimator):
         """Find each point's best (alpha, beta), shape ``(n_points, 2)``."""
         samples = rough = Samples.of(moments, k_ref, self._precision)
         if moments.k.shape[1] > len(bins):
-            rough = Samples.of(bins.merge(moments, own_k=True), k_ref, self._precision)
+            rough = Samples.of(bins.merge(moments, point_k=True), k_ref, self._precision)
         rows, begin = starts(rough, upper, width=float(np.log(bins.k[-1] / bins.k[0])))
-        found, lowest = newton(
+        minima, lowest = newton(
             samples,
             rows,
             begin,
@@ -287,7 +288,7 @@ class Likelihood(Estimator):
         )
         order = np.lexsort((lowest, rows))
         is_first = np.append(True, rows[order][1:] != rows[order][:-1])
-        return np.asarray(found[order[is_first]])
+        return np.asarray(minima[order[is_first]])
 
 
 def _typical_decay(contributions: Table, k_ref: float) -> float:

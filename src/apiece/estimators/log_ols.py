@@ -56,7 +56,7 @@ class LogOLS(Estimator):
     ----------
     max_sizes
         With more distinct sizes than this, contributions are first merged into ``bins``; the
-        sizes that stand for the bins are ``attrs["settings"]["merged_sizes"]``.
+        sizes of the bins are ``attrs["settings"]["merged_sizes"]``.
     bins
         Number of bins of equal width in log k.
     """

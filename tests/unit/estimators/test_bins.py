@@ -29,7 +29,7 @@ def test_merged_moments_are_those_of_the_rows_together():
     point, k, delta = rng.integers(0, 4, 300), rng.integers(100, 1000, 300), rng.normal(size=300)
     bins = Bins.of(k, max_sizes=20, n_bins=7)
     moments = Contributions.from_arrays(point=point, k=k, delta=delta).moments()
-    merged = bins.merge(moments, own_k=True)
+    merged = bins.merge(moments, point_k=True)
     cell = np.searchsorted(bins.edges, k, side="right")
     for i in range(4):
         for j in range(len(bins)):
