@@ -28,8 +28,8 @@ from _results import RESULTS, ROOT, head, line
 MARK = re.compile(r"(<!-- table: ([\w-]+)(.*?) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
-def table(content: dict[str, Any], words: str) -> str:
-    """Return the Markdown of a result file, and where the numbers come from."""
+def table(content: dict[str, Any], words: str) -> list[str]:
+    """Return the lines of a table from a result file."""
     chosen = dict(re.findall(r"([\w.-]+)=(\"[^\"]*\"|\S+)", words))
     chosen = {key: value.strip('"') for key, value in chosen.items()}
     names = chosen.pop("columns", None)
@@ -41,9 +41,7 @@ def table(content: dict[str, Any], words: str) -> str:
         rows = [row for row in rows if str(row[key]) == value]
     if not rows:
         raise SystemExit(f"{content['name']}.json has no rows with {words.strip()!r}")
-    return "\n".join(
-        [*head(columns), *(line(row, columns) for row in rows), "", f"*{source(content)}*", ""]
-    )
+    return [*head(columns), *(line(row, columns) for row in rows), ""]
 
 
 def source(content: dict[str, Any]) -> str:
@@ -60,14 +58,22 @@ def source(content: dict[str, Any]) -> str:
 
 
 def filled(text: str, results: Path) -> str:
-    """Return a page with every marked table as its file has it."""
+    """Return a page with every marked table as its file has it.
+
+    The first table from a file also says where the numbers come from.
+    """
+    cited = set()
 
     def replaced(match: re.Match[str]) -> str:
         file = results / f"{match[2]}.json"
         if not file.exists():
             raise SystemExit(f"there is no {file.name} in {results}: run the benchmark first")
         content = json.loads(file.read_text(encoding="utf-8"))
-        return match[1] + "\n" + table(content, match[3]) + "\n" + match[4]
+        lines = table(content, match[3])
+        if match[2] not in cited:
+            cited.add(match[2])
+            lines += [f"*{source(content)}*", ""]
+        return "\n".join([match[1], *lines, match[4]])
 
     return MARK.sub(replaced, text)
 

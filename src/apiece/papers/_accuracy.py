@@ -153,7 +153,7 @@ def _judged(bench: Bench) -> str:
         parts.append(
             f"from {k[0]:,} to {k[-1]:,} means of {each:,.0f} samples per size for {n:,} points"
         )
-    return f"What is predicted: {'; '.join(parts)}."
+    return f"Truth: {'; '.join(parts)}."
 
 
 @exhibit(

@@ -18,7 +18,7 @@ from apiece import experiments
 from apiece._base.files import make_folder, write_whole
 from apiece.experiments._trial import Trial
 from apiece.papers import _paper
-from apiece.papers._bench import TEST, Bench
+from apiece.papers._bench import Bench
 from apiece.papers._exhibit import Artifact, exhibit
 from apiece.papers._runs import PAPER_LOSS, Setting
 from apiece.papers._scale import SCALES, Addition
@@ -111,13 +111,10 @@ def _added(bench: Bench, which: int, end: int) -> Artifact:
             )
     return Artifact(
         pd.DataFrame(rows),
-        note=f"{addition.take} of {bench.scale.candidates:,} candidates, equally many per class, "
-        f"chosen from {bench.scale.candidate_samples:,} samples each at sizes from "
-        f"{bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}, join training sets of "
-        f"{addition.at[end]:,} points, new ones in each repeat. *scaling* uses the likelihood "
-        "estimator, as in the paper; *bayes* is the default of apiece; *preceding* is the accuracy "
-        f"before the addition. Candidates are scored on 5,000 rows, and accuracy on {TEST:,} "
-        "other rows (fewer on small data).",
+        note=f"Candidates: {bench.scale.candidates:,}, with {bench.scale.candidate_samples:,} "
+        f"samples each at sizes {bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}. Selections "
+        "have equally many points of each class. *scaling* uses the likelihood estimator, as the "
+        "paper does; *preceding* is the accuracy before anything is added.",
     )
 
 

@@ -74,9 +74,9 @@ def table1(bench: Bench) -> Artifact:
         )
     return Artifact(
         pd.DataFrame(rows),
-        note="*Series law*: the same measure for the series family, a/k + b/k^1.5 + d/k², by "
-        "weighted least squares. *Ceiling by noise*: the R² of the true law against means as noisy "
-        "as these. A curve fitted to the same means follows some of their noise and may exceed it.",
+        note="*Series law*: the same measure for a2/k + a3/k^1.5 + a4/k². *Ceiling by noise*: what "
+        "the true curves would reach against these noisy means. A curve fitted to the same means "
+        "follows some of their noise and may exceed it.",
     )
 
 

@@ -62,7 +62,8 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
         A remark about the data, such as which embeddings they are.
     """
     written = [name for name in names() if (folder / f"{name}.md").is_file()]
-    text = _opening(bench, note) + "".join((folder / f"{name}.md").read_text() for name in written)
+    sections = [(folder / f"{name}.md").read_text() for name in written]
+    text = _once(_opening(bench, note) + "".join(sections))
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
@@ -76,6 +77,15 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
         text = re.sub(rf"\]\(({'|'.join(written)})\.", r"](images/reproduction/\1.", text)
     write_whole(target, text.encode())
     return target
+
+
+def _once(text: str) -> str:
+    """Return a page without the notes that an earlier table has already."""
+    kept: list[str] = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith(("#", "|", "In the paper", "![")) or paragraph not in kept:
+            kept.append(paragraph)
+    return "\n\n".join(kept)
 
 
 def _opening(bench: Bench, note: str) -> str:
@@ -126,7 +136,7 @@ def _section(exhibit: Exhibit, artifact: Artifact) -> str:
     kind = exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
     lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
     if artifact.figure is not None:
-        lines += [f"![{exhibit.title}]({exhibit.name}.png)", ""]
+        lines += [f"![{kind}]({exhibit.name}.png)", ""]
     part = _compared(artifact.table)
     if artifact.figure is None:
         lines += [markdown(part), ""]

@@ -44,9 +44,8 @@ def speed(bench: Bench) -> Artifact:
         )
     return Artifact(
         pd.DataFrame(rows),
-        note="*minutes* is the time in which the run was collected, from the times at which its "
-        "shards were written, without pauses. *ms each* and *ms refitted* are processor time of "
-        f"one contribution, measured one after the other in one process: {_REFITTED} points "
-        "at each of three sizes for the refits. *hours refitted* is the time of all contributions "
-        "of the run at that rate.",
+        note="*minutes*: time to collect the run, without pauses. Times *ms each* and *ms "
+        "refitted* are processor time per contribution, by the run's engine and by refitting the "
+        f"same model ({_REFITTED} points at each of three sizes). Column *hours refitted* is the "
+        "run at that rate.",
     )

@@ -108,10 +108,8 @@ def _at(bench: Bench, samples: int) -> Artifact:
             )
     return Artifact(
         pd.DataFrame(rows),
-        note="True values are the means of all other contributions of the run; *true from* is "
-        "their number per point. *bayes* is the default estimator of apiece, with the series "
-        "family; it is not in the paper. *amortized* is trained on these points only; in the paper "
-        "it is trained on the whole training set, which has 25 times as many points on IMDB.",
+        note="True values are means of the other contributions of the run: *true from* is their "
+        "number per point. *bayes* is not in the paper.",
     )
 
 
