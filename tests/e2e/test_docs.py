@@ -148,18 +148,7 @@ def test_the_check_of_words_finds_what_it_is_for():
     )
 
 
-PENDING = {  # pages that are being rewritten
-    *("population.md", "data.md", "decide.md", "groups.md", "own-model.md"),
-    *("read-the-report.md", "reproduce-the-paper.md", "value-and-select.md"),
-    *("choosing-data.md", "first-valuation.md"),
-}
-
-
-@pytest.mark.parametrize(
-    "page",
-    [page for page in words.pages(DOCS.parent) if page.name not in PENDING],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", words.pages(DOCS.parent), ids=lambda page: page.name)
 def test_pages_use_plain_words_short_sentences_and_defined_terms(page):
     text = page.read_text(encoding="utf-8")
     found = list(words.findings(page.name, text, words.glossary(DOCS.parent)))
