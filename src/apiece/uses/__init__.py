@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiece.uses._advise import ADVICE, Advice
+from apiece.uses._advice import ADVICE, Advice
 from apiece.uses._agreement import agreement
 from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._boundary import boundary, boundary_relation

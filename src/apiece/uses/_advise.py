@@ -12,10 +12,11 @@ proper score of $p$, in which a wrong label costs little. Accuracy on the labels
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
-A set is advised if its gain less one standard error is the largest and matters, if it does not
-lower accuracy, and if its model with a share $\rho$ of wrong labels explains the labels at hand
-better than the model of the data as they are without any: where classes merely overlap, it does
-not. The effect that is stated was chosen without the fold that measures it.
+Nothing is changed unless wrong targets explain the table better than none (`_wrong`). Then as many
+rows are doubted as are expected to be wrong, of each label its share: changing one label alone
+would move the model towards the others. The more doubtful half of them is advised if it gains and
+accuracy does not fall, else a quarter; more of them if that gains by more than a standard error.
+The effect that is stated was chosen without the fold that measures it.
 """
 
 from __future__ import annotations
@@ -26,109 +27,36 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scipy.special import ndtri
 
-from apiece._base.html import table_html
 from apiece._base.progress import track
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.data import Dataset, join_rows, take_rows
 from apiece.engines import Model, weight_option
 from apiece.errors import PlanError
 from apiece.losses import LOSSES, Loss
-from apiece.uses._outside import folds_of, outside, predict
-from apiece.uses._wrong import label_doubt, noise_rate, value_posterior
+from apiece.uses._advice import Advice, reason
+from apiece.uses._outside import folds_of, mixed, outside, predict
+from apiece.uses._wrong import EVIDENCE, Suspicion, suspect_labels, suspect_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ADVICE: Final = ("keep", "relabel", "drop", "check")
 _FOLDS: Final = 5  # that score
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
-_MATTERS: Final = 0.005  # smallest gain that matters, as a share of the loss
+_MATTERS: Final = 0.001  # smallest gain that matters, as a share of the loss
+_CAUTION: Final = 0.25  # standard errors by which the gain of a first set is discounted
+_CHANCE: Final = 1.5  # standard errors by which accuracy may seem to fall
+_DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
 
-# Shares of the doubted rows that are relabelled, and that are dropped next. Doubted are as many
-# rows as there are wrong labels at least.
+# Shares of the doubted rows that are relabelled, and that are dropped next. The first that gains is
+# the start, and later ones replace it if they gain more.
 _Shares = tuple[float, float]
 _KEEP: Final[_Shares] = (0.0, 0.0)
-_RELABEL: Final[tuple[_Shares, ...]] = tuple((share, 0.0) for share in (0.25, 0.5, 0.75, 1.0))
-_DROP_TOO: Final[tuple[_Shares, ...]] = ((0.5, 0.25), (0.75, 0.25))
-_DROP: Final[tuple[_Shares, ...]] = tuple((0.0, share) for share in (0.25, 0.5, 1.0))
-
-
-@dataclass(frozen=True, repr=False)
-class Advice:
-    """What to do with every row, and the measured effect of doing it.
-
-    Parameters
-    ----------
-    rows
-        The table that `table` returns.
-    effect
-        One row for each part of the advice (``relabel``, ``drop``) and for ``all`` of it: how many
-        ``rows`` it is about, and the change of the ``loss`` (negative is better) and of
-        ``accuracy`` or ``r2`` (positive is better) if it is followed, each with ``_low`` and
-        ``_high``. Measured by refitting, on rows that had no part in choosing.
-    metric
-        The loss, by name.
-    level
-        Coverage of the intervals.
-    """
-
-    rows: pd.DataFrame
-    effect: pd.DataFrame
-    metric: str
-    level: float
-
-    def table(self) -> pd.DataFrame:
-        """Return the advice, indexed by id.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``advice`` (one of `ADVICE`), ``to`` (the label, or the predicted value, that the row
-            should rather have; missing for ``keep``), ``probability`` (of the label at hand, to
-            models that have not seen the row; of a value, that it is right) and ``reason``.
-        """
-        return self.rows.copy()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, column: str) -> pd.Series:
-        return self.rows[column]
-
-    def __repr__(self) -> str:
-        return f"Advice({self.headline()})"
-
-    def _repr_html_(self) -> str:
-        changed = self.rows[self.rows["advice"] != "keep"]
-        return table_html(self.headline(), self.effect) + changed.head(20).to_html(border=0)
-
-    def headline(self) -> str:
-        """Return what to do and what it would gain, in one to three sentences."""
-        count = self.rows["advice"].value_counts()
-        n_check = int(count.get("check", 0))
-        check = f" {_rows(n_check)} may be wrong: check them by hand." if n_check else ""
-        parts = [
-            f"{word} {_rows(int(count[word]))}" for word in ("relabel", "drop") if word in count
-        ]
-        if not parts:
-            return (
-                "Nothing to do: no change of the data was measured to make the model better."
-                + check
-            )
-        row: dict[str, float] = self.effect.to_dict("index")["all"]  # type: ignore[assignment]
-        measure = "accuracy" if "accuracy" in self.effect else "r2"
-        what = " and ".join(parts)
-        text = (
-            f"{what[0].upper()}{what[1:]}: {self.metric.replace('_', ' ')} "
-            f"{_moves(row['loss'])} by {_span(row, 'loss')}"
-        )
-        if measure == "accuracy":
-            row = {name: 100 * part for name, part in row.items()}
-            return (
-                f"{text}, accuracy {_moves(row[measure])} by {_span(row, measure)} points.{check}"
-            )
-        return f"{text}, R2 {_moves(row[measure])} by {_span(row, measure)}.{check}"
+_LABELS: Final[tuple[_Shares, ...]] = (
+    *(_KEEP, (0.5, 0.0), (0.25, 0.0), (0.75, 0.0), (1.0, 0.0)),
+    *((0.5, 0.5), (0.0, 0.5), (0.0, 1.0)),
+)
+_VALUES: Final[tuple[_Shares, ...]] = (_KEEP, (0.0, 0.5), (0.0, 0.25), (0.0, 0.75))
 
 
 def advice_for(
@@ -155,15 +83,15 @@ def advice_for(
     table = _Table.of(dataset)
     _check(table, level)
     loss = _scored_by(loss, dataset.kind, model.has_proba)
-    choices = (_KEEP, *_RELABEL, *_DROP_TOO, *_DROP) if table.n_classes else (_KEEP, *_DROP)
     fold = folds_of(table.target, _FOLDS, seed, table.groups)
     doubt = _Doubt.of(table, fold, seed)
+    choices = (_LABELS if table.n_classes else _VALUES) if len(doubt.order) else (_KEEP,)
     scores = _Scores.empty(len(choices), table, doubt)
-    for number in track(range(_FOLDS)):
+    for number in track(range(_FOLDS if len(choices) > 1 else 0)):
         rest, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         part = table.take(rest)
         inner = folds_of(part.target, _INNER, seed + 1, part.groups)
-        inside = _Doubt.of(part, inner, seed)
+        inside = _Doubt.of(part, inner, seed, doubt.rate)
         for position, shares in enumerate(choices):
             target, is_kept, _ = inside.follow(shares)
             prediction = _refitted(model, part, target, is_kept, table.rows_at(test), seed)
@@ -234,26 +162,29 @@ class _Doubt:
     probability: FloatArray  # (n,), of the target at hand
     rate: float  # share of wrong labels
 
-    @property
-    def weight(self) -> FloatArray:
-        """How much each row counts where it scores."""
-        is_label = self.target.dtype.kind == "i"
-        return np.ones(len(self.target)) if is_label else self.probability
-
     @classmethod
-    def of(cls, table: _Table, fold: IntArray, seed: int) -> _Doubt:
-        target, n_classes, judged = table.target, table.n_classes, ~table.is_trusted
-        found = outside(table.X, target, fold, n_classes=n_classes, seed=seed)
-        if not n_classes:
-            wrong = np.where(judged, value_posterior(found, target), 0.0)
-            order = np.argsort(-wrong, kind="stable")[: round(float(wrong.sum()))]
-            return cls(target, order, found, 1 - wrong, 0.0)
-        rate, low = noise_rate(found[judged], target[judged])
-        doubt, to = label_doubt(found, target)
-        doubt[~judged] = -np.inf
-        order = np.argsort(-doubt, kind="stable")[: int(low * judged.sum())]
-        own = found[np.arange(len(target)), target]
-        return cls(target, order[doubt[order] > 0], to, own, rate if low > 0 else 0.0)
+    def of(cls, table: _Table, fold: IntArray, seed: int, rate: float | None = None) -> _Doubt:
+        """Doubt rows by models of the other folds; ``rate`` of wrong labels, None if unknown."""
+        target, judged = table.target, np.flatnonzero(~table.is_trusted)
+        each = outside(table.X, target, fold, n_classes=table.n_classes, seed=seed)
+        found = mixed(each, target)
+        if table.n_classes:
+            suspicion = suspect_labels(found[judged], target[judged], rate)
+            # A linear model is the steadier witness, since what it cannot fit it cannot learn.
+            linear = suspect_labels(each[0][judged], target[judged]) if rate is None else suspicion
+            evidence = max(suspicion.evidence, linear.evidence)
+            chance = found[np.arange(len(target)), target]
+        else:
+            suspicion = suspect_values(found[judged], target[judged])
+            evidence = suspicion.evidence
+            chance = np.ones(len(target))
+            chance[judged] = 1 - suspicion.wrong
+        if rate is None and evidence < EVIDENCE:
+            suspicion = suspicion._replace(wrong=np.zeros(len(judged)), rate=0.0)
+        to = target.copy()
+        to[judged] = suspicion.to
+        order = _order(suspicion, target[judged] if table.n_classes else np.zeros(len(judged), int))
+        return cls(target, judged[order], to, chance, suspicion.rate)
 
     def follow(self, shares: _Shares) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
@@ -270,15 +201,16 @@ class _Scores:
 
     loss: FloatArray
     miss: FloatArray  # one less accuracy, or squared errors
-    plain: FloatArray  # loss of the data as they are if no label is wrong, shape (n,)
     weight: FloatArray  # of every row, shape (n,)
-    rate: float  # share of wrong labels
+    rate: FloatArray  # how probably the label of a row is wrong, before looking, shape (n,)
     n_classes: int
 
     @classmethod
     def empty(cls, n_choices: int, table: _Table, doubt: _Doubt) -> _Scores:
-        loss, miss = (np.zeros((n_choices, len(doubt.weight))) for _ in range(2))
-        return cls(loss, miss, np.zeros(loss.shape[1]), doubt.weight, doubt.rate, table.n_classes)
+        loss, miss = (np.zeros((n_choices, len(table.target))) for _ in range(2))
+        rate = np.where(table.is_trusted, 0.0, doubt.rate)
+        weight = np.ones(len(rate)) if table.n_classes else doubt.probability
+        return cls(loss, miss, weight, rate, table.n_classes)
 
     def add(
         self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
@@ -289,27 +221,22 @@ class _Scores:
         if not self.n_classes:
             self.loss[choice, test] = loss.rows(target, prediction)
             self.miss[choice, test] = (target - prediction) ** 2
-            self.plain[test] = np.inf
             return
-        label, other = prediction.argmax(axis=1), self.rate / (self.n_classes - 1)
-        seen = other + (1 - other * self.n_classes) * prediction
-        is_label = loss.needs == "label"
-        self.loss[choice, test] = loss.rows(target, label if is_label else seen)
-        if choice == 0:
-            self.plain[test] = np.inf if is_label else loss.rows(target, prediction)
-        self.miss[choice, test] = (label != target) / (1 - other * self.n_classes)
+        label, other = prediction.argmax(axis=1), self.rate[test] / (self.n_classes - 1)
+        right = 1 - other * self.n_classes
+        seen = other[:, None] + right[:, None] * prediction
+        self.loss[choice, test] = loss.rows(target, label if loss.needs == "label" else seen)
+        self.miss[choice, test] = (label != target) / right
 
     def gain(self, choice: int, than: int, rows: BoolArray) -> tuple[float, float]:
         """Return the mean gain of a choice over another, and its standard error."""
         return _mean(self.loss[than, rows] - self.loss[choice, rows], self.weight[rows])
 
     def harms(self, choice: int, than: int, rows: BoolArray) -> bool:
-        """Return whether a choice lowers accuracy or R2, or explains the labels no better."""
-        if self.loss[choice, rows].mean() >= self.plain[rows].mean():
-            return True
+        """Return whether a choice lowers accuracy or R2 by more than chance would."""
         better = self.miss[than, rows] - self.miss[choice, rows]
-        mean, error = _mean(better, np.ones(len(better)))
-        return mean + (2 * error if self.n_classes else 0.0) < 0
+        mean, error = _mean(better, self.weight[rows])
+        return mean + _CHANCE * error < 0
 
     def is_possible(self, choice: int) -> bool:
         return bool(np.isfinite(self.loss[choice]).all())
@@ -321,16 +248,30 @@ class _Scores:
         return best, more or best
 
     def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
-        """Return the choice with the largest lower bound of its gain, 0 if none matters."""
+        """Return the first choice that gains, or a later one that gains more; 0 if none does."""
         smallest = _MATTERS * _mean(self.loss[0, rows], self.weight[rows])[0]
-        found, most = 0, smallest
-        for choice in among:
-            if not self.is_possible(choice):
-                continue
-            gain, error = self.gain(choice, than, rows)
-            if gain - error > most and not self.harms(choice, than, rows):
-                found, most = choice, gain - error
+        found, caution = 0, 1.0 if than else _CAUTION
+        for choice in filter(self.is_possible, among):
+            gain, error = self.gain(choice, found or than, rows)
+            if gain - caution * error > smallest and not self.harms(choice, than, rows):
+                found, caution, smallest = choice, 1.0, 0.0
         return found
+
+
+def _order(suspicion: Suspicion, label: IntArray) -> IntArray:
+    """Return the rows to doubt: of each label as many as are expected to be wrong.
+
+    Rows come in an order in which every beginning holds each label's share.
+    """
+    wrong = suspicion.wrong
+    place = np.full(len(wrong), np.inf)
+    for code in np.unique(label):
+        rows = np.flatnonzero(label == code)
+        rows = rows[np.argsort(-wrong[rows], kind="stable")]
+        place[rows] = (np.arange(len(rows)) + 0.5) / max(float(wrong[rows].sum()), 1e-12)
+    place[wrong < _DOUBTED] = np.inf
+    order = np.argsort(place, kind="stable")
+    return order[place[order] <= 1.0]
 
 
 def _which(choices: tuple[_Shares, ...], *, relabel: bool, drop: bool) -> list[int]:
@@ -395,8 +336,8 @@ def _advice(
     _, final = scores.choose(choices, everything)
     # The effect is measured on each fold by what the others choose.
     crossed = np.array([scores.choose(choices, fold != number) for number in range(_FOLDS)])[fold]
-    gain, error = _mean(_change(scores.loss, 0, crossed[:, 1]), scores.weight)
-    if final and gain + error >= 0:
+    change, _ = _mean(_change(scores.loss, 0, crossed[:, 1]), scores.weight)
+    if change >= 0:
         final = 0
     _, is_kept, is_new = doubt.follow(choices[final])
     is_changed = is_new | ~is_kept
@@ -449,7 +390,7 @@ def _rows_of_advice(
     n = len(table.ids)  # trusted rows, which have no ids, come last
     is_kept, is_new = is_kept[:n], is_new[:n]
     advice = np.full(n, "keep", dtype=object)
-    advice[doubt.order[: len(doubt.order) // 2]] = "check"
+    advice[doubt.order] = "check"
     advice[~is_kept] = "drop"
     advice[is_new] = "relabel"
     is_changed = advice != "keep"
@@ -462,37 +403,7 @@ def _rows_of_advice(
             "advice": advice,
             "to": to if table.n_classes else pd.to_numeric(pd.Series(to)).to_numpy(),
             "probability": doubt.probability[:n],
-            "reason": [_reason(*each) for each in zip(advice, own, names, strict=True)],
+            "reason": [reason(*each) for each in zip(advice, own, names, strict=True)],
         },
         index=pd.Index(table.ids, name="point"),
     )
-
-
-def _reason(advice: str, own: Any, to: Any) -> str:
-    if advice == "keep":
-        return "nothing speaks against it"
-    if isinstance(to, float):
-        said = f"{own:.4g} is far from {to:.4g}, which models predict that have not seen the row"
-    else:
-        said = f"models that have not seen the row say {to}, not {own}"
-    return {
-        "relabel": f"{said}, and with all such labels changed the model predicts better",
-        "drop": f"{said}, and without all such rows the model predicts better",
-        "check": f"{said}; changing it was not measured to help",
-    }[advice]
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"
-
-
-def _moves(change: float) -> str:
-    return "falls" if change < 0 else "rises"
-
-
-def _span(row: dict[str, float], name: str) -> str:
-    """Return the size of a change with its interval, counted in the direction it moves."""
-    sign = -1 if row[name] < 0 else 1
-    mean, low, high = (sign * row[part] for part in (name, f"{name}_low", f"{name}_high"))
-    low, high = sorted((low, high))
-    return f"{mean:.3g} ({low:.3g} to {high:.3g})"

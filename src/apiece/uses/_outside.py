@@ -37,8 +37,7 @@ def outside(
 ) -> FloatArray:
     """Predict every row by models that were trained on the other folds.
 
-    Two kinds of models that err differently are averaged: logistic (or ridge) regression and a
-    forest, with the weights under which the labels are likeliest (or by their squared errors).
+    Two kinds of models that err differently predict: logistic (or ridge) regression, and a forest.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def outside(
     Returns
     -------
     FloatArray
-        Probabilities, shape ``(n, n_classes)``, or predictions, shape ``(n,)``.
+        Of each kind, probabilities, shape ``(2, n, n_classes)``, or predictions, shape ``(2, n)``.
     """
     kind = "classification" if n_classes else "regression"
     shape = (len(target), n_classes) if n_classes else (len(target),)
@@ -67,7 +66,15 @@ def outside(
             model = _build(name, kind, X.shape[1], n_classes, seed)
             model.fit(scaled[train], target[train])
             each[position][test] = predict(model, scaled[test], n_classes)
-    if n_classes:
+    return each
+
+
+def mixed(each: FloatArray, target: AnyArray) -> FloatArray:
+    """Mix what kinds of models predict, shape ``(n_kinds, n, n_classes)`` or ``(n_kinds, n)``.
+
+    Weights are those under which the labels are likeliest; quantities are weighted by errors.
+    """
+    if each.ndim == 3:
         weights = mixture_weights(each[:, np.arange(len(target)), target])
         return np.asarray(np.einsum("m,mnc->nc", weights, each))
     error = np.median(np.abs(each - target), axis=1) ** 2

@@ -19,7 +19,8 @@ from apiece.laws import Laws
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Contributions, marked
 from apiece.store import Run, laws_of
-from apiece.uses._advise import Advice, advice_for
+from apiece.uses._advice import Advice
+from apiece.uses._advise import advice_for
 from apiece.uses._agreement import agreement
 from apiece.uses._kinds import Kind, Semivalue, Weighting, as_semivalue
 from apiece.uses._rules import Quotas

@@ -1,36 +1,70 @@
-r"""How doubtful the target of a row is to models that have not seen it.
+r"""How probable it is that the target of a row is wrong, to models that have not seen the row.
 
-For classes, labels are wrong at a rate $\rho$, in favour of any of the other $C - 1$ classes. The
-rate is the share of labels that differ from the prediction among the rows whose prediction is
-surest (anchors; Liu and Tao, 2016, Patrini et al., 2017). Where that is zero within its error, no
-label is doubted: a rare class, or a region where classes overlap, is no evidence of wrong labels.
-Rows are ranked by the logarithm of how much likelier another label is, and that is the smaller of
-two: by the probabilities, and by the probabilities over the base rates of the classes (a likelihood
-ratio), so that no label is doubted for being rare.
+For classes, a share $\rho$ of the labels is wrong, in favour of any of the other $C - 1$ classes.
+Models that were trained without the row give probabilities $p_c$. The labels at hand then have
 
-For quantities, residuals are a mixture of Student's distribution with a scale that depends on the
-prediction, and of values that have nothing to do with the row, drawn from all targets.
+$$P(y \mid x) = \frac{\rho}{C - 1} + \Bigl(1 - \frac{\rho C}{C - 1}\Bigr) q_y(x), \qquad
+  q_c \propto e^{b_c} p_c^{\,a},$$
+
+and $a$, $b$ and $\rho$ are those that make them likeliest. Where classes merely overlap, sure
+predictions become right as they become surer, and $\rho = 0$ explains the labels as well; wrong
+labels hold the share of right predictions below one. So the likelihood ratio against $\rho = 0$ is
+the evidence of wrong labels. A second estimate is the share of labels that differ from the surest
+predictions (anchors; Liu and Tao, 2016, Patrini et al., 2017); the smaller of the two is taken. A
+label is wrong with the posterior probability that follows. It is doubted only if the features
+speak against it too: if another class has the larger likelihood, whatever the base rates are.
+
+For quantities, residuals are a mixture: Student's distribution with a scale that depends on the
+prediction, and values that have nothing to do with the row, drawn from all targets. How heavy the
+tails are, and which share of the values is stray, is what makes the residuals likeliest; the
+evidence is the likelihood ratio against no stray values, with tails as heavy as need be.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 from scipy.stats import norm, t
 
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 
+EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
 _SUREST: Final = (0.1, 0.2, 0.3)  # shares of each predicted class that are anchors
 _FEWEST: Final = 20  # anchors
 _TINY: Final = 1e-4  # a model that is sure and wrong does not decide alone
-_DF: Final = 3.0  # of residuals: heavy tails are no evidence of wrong values
-_STEPS: Final = 50
+_STARTS: Final = (0.03, 0.2)  # rates from which the likeliest is searched
+_TAILS: Final = (3.0, 5.0, 10.0, 30.0)  # degrees of freedom of residuals
+_STEPS: Final = 200
+_MOST: Final = 0.45  # share of stray values
 _WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a prediction
 
 
-def noise_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Return the share of wrong labels, and its lower bound (less one standard error).
+class Suspicion(NamedTuple):
+    """How probably each target is wrong.
+
+    Attributes
+    ----------
+    wrong
+        Probability that the target is wrong, shape ``(n,)``.
+    to
+        What it should rather be, shape ``(n,)``.
+    rate
+        Share of wrong targets.
+    evidence
+        Twice the logarithm of how much likelier the targets are with wrong ones among them.
+    """
+
+    wrong: FloatArray
+    to: AnyArray
+    rate: float
+    evidence: float
+
+
+def suspect_labels(proba: FloatArray, labels: IntArray, rate: float | None = None) -> Suspicion:
+    """Return how probably each label is wrong.
 
     Parameters
     ----------
@@ -38,45 +72,26 @@ def noise_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
         Probabilities of the classes by models that have not seen the row, ``(n, n_classes)``.
     labels
         Class codes at hand, shape ``(n,)``.
+    rate
+        Share of wrong labels if it is known; None estimates it.
     """
-    predicted, sure = proba.argmax(axis=1), proba.max(axis=1)
-    differs = predicted != labels
-    place = np.empty(len(labels))  # from the surest of a predicted class (0) to the least sure (1)
-    for label in np.unique(predicted):
-        rows = np.flatnonzero(predicted == label)
-        rows = rows[np.argsort(-sure[rows], kind="stable")]
-        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
-    rates = []
-    for share in _SUREST:
-        anchors = differs[place <= share]
-        if len(anchors) >= _FEWEST:
-            rate = float(anchors.mean())
-            rates.append((rate, rate - np.sqrt(rate * (1 - rate) / len(anchors))))
-    rate, low = min(rates, default=(0.0, 0.0))
-    most = 0.9 * (proba.shape[1] - 1) / proba.shape[1]
-    return min(rate, most), float(np.clip(low, 0.0, most))
+    n_classes = proba.shape[1]
+    log = np.log(np.clip(proba, _TINY, 1.0))
+    plain = _calibrated(log, labels, 0.0)
+    evidence = 0.0
+    if rate is None:
+        fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
+        found = min(fits, key=lambda fit: fit.fun)
+        evidence = 2 * (plain.fun - found.fun)
+        rate = min(_rate_of(found.x[-1], n_classes), _anchor_rate(proba, labels))
+    else:
+        found = _calibrated(log, labels, rate)
+    right = np.exp(_log_right(found.x, log))
+    return Suspicion(*_posterior(right, labels, rate), rate, float(evidence))
 
 
-def label_doubt(proba: FloatArray, labels: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return how much likelier the best other label is, as a logarithm, and that label.
-
-    Parameters
-    ----------
-    proba, labels
-        As in `noise_rate`.
-    """
-    rows = np.arange(len(labels))
-    log = np.log(np.maximum(proba, _TINY))
-    base = np.log(np.maximum(np.bincount(labels, minlength=proba.shape[1]) / len(labels), _TINY))
-    other = log.copy()
-    other[rows, labels] = -np.inf
-    to = other.argmax(axis=1)
-    ratio = log[rows, to] - log[rows, labels]
-    return np.minimum(ratio, ratio - base[to] + base[labels]), to
-
-
-def value_posterior(predicted: FloatArray, values: FloatArray) -> FloatArray:
-    """Return how probable it is that each value has nothing to do with its row, shape ``(n,)``.
+def suspect_values(predicted: FloatArray, values: FloatArray) -> Suspicion:
+    """Return how probably each value has nothing to do with its row.
 
     Parameters
     ----------
@@ -87,18 +102,110 @@ def value_posterior(predicted: FloatArray, values: FloatArray) -> FloatArray:
     """
     residual = values - predicted
     residual = residual - np.median(residual)
-    scale = _scale(predicted, np.abs(residual))
     spread = values.std()
     if not spread > 0:
-        return np.zeros(len(values))
-    right = t.pdf(residual / scale, _DF) / scale
-    stray = norm.pdf((values - values.mean()) / spread) / spread
-    rate = 0.05
+        return Suspicion(np.zeros(len(values)), predicted, 0.0, 0.0)
+    scale = _scale(predicted, np.abs(residual))
+    stray = norm.pdf((values - values.mean()) / spread) / spread * scale
+    none = max(_mixture(residual / scale, stray, df, 0.0)[0] for df in _TAILS)
+    some = max(
+        (_mixture(residual / scale, stray, df, 0.1) for df in _TAILS), key=lambda fit: fit[0]
+    )
+    return Suspicion(some[2], predicted, some[1], float(2 * (some[0] - none)))
+
+
+def _log_right(theta: FloatArray, log: FloatArray) -> FloatArray:
+    """Return logarithms of the probabilities of the right classes, shape ``(n, n_classes)``."""
+    return np.asarray(log_softmax(np.exp(theta[0]) * log + theta[1 : 1 + log.shape[1]], axis=1))
+
+
+def _rate_of(free: float, n_classes: int) -> float:
+    """Return the share of wrong labels, below that of guessing, from a number without bounds."""
+    return float(0.9 * (n_classes - 1) / n_classes / (1 + np.exp(-free)))
+
+
+def _calibrated(log: FloatArray, labels: IntArray, rate: float | None, start: Any = None) -> Any:
+    """Return the likeliest ``log a`` and ``b``, and the rate unless it is given.
+
+    ``start`` holds the parameters and the rate where the search begins.
+    """
+    n, n_classes = log.shape
+    rows, n_theta = np.arange(n), n_classes + 1
+    most = 0.9 * (n_classes - 1) / n_classes
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        share = _rate_of(theta[-1], n_classes) if rate is None else rate
+        other = share / (n_classes - 1)
+        right = np.exp(_log_right(theta, log))
+        own = right[rows, labels]
+        seen = np.maximum(other + (1 - other * n_classes) * own, 1e-12)
+        slope = -(1 - other * n_classes) * own / seen
+        by_score = -slope[:, None] * right
+        by_score[rows, labels] += slope
+        gradient = np.empty(len(theta))
+        # A weak prior holds the calibration near that of the models.
+        gradient[0] = np.exp(theta[0]) * (by_score * log).sum() + theta[0]
+        gradient[1:n_theta] = by_score.sum(axis=0) + theta[1:n_theta]
+        if rate is None:
+            by_rate = -((1 - own * n_classes) / (n_classes - 1) / seen).sum()
+            gradient[-1] = by_rate * share * (1 - share / most)
+        prior = 0.5 * float(theta[:n_theta] @ theta[:n_theta])
+        return float(prior - np.log(seen).sum()), gradient
+
+    first = np.zeros(n_theta)
+    if start is not None:
+        *parts, share = start
+        share = min(share, 0.5 * most)
+        first = np.array([*parts, np.log(share / (most - share))])
+    return minimize(objective, first, jac=True, method="L-BFGS-B")
+
+
+def _posterior(right: FloatArray, labels: IntArray, rate: float) -> tuple[FloatArray, IntArray]:
+    """Return how probably the likeliest other label is the right one, and that label."""
+    rows, n_classes = np.arange(len(labels)), right.shape[1]
+    other = rate / (n_classes - 1) * right
+    other[rows, labels] = 0.0
+    to = other.argmax(axis=1)
+    total = other.sum(axis=1) + (1 - rate) * right[rows, labels]
+    wrong = other[rows, to] / np.maximum(total, 1e-300)
+    base = np.maximum(np.bincount(labels, minlength=n_classes) / len(labels), _TINY)
+    likelihood = right / base
+    return np.where(likelihood[rows, to] > likelihood[rows, labels], wrong, 0.0), to
+
+
+def _anchor_rate(proba: FloatArray, labels: IntArray) -> float:
+    """Return the share of labels that differ from the surest predictions."""
+    predicted, sure = proba.argmax(axis=1), proba.max(axis=1)
+    differs = predicted != labels
+    place = np.empty(len(labels))  # from the surest of a predicted class (0) to the least sure (1)
+    for label in np.unique(predicted):
+        rows = np.flatnonzero(predicted == label)
+        rows = rows[np.argsort(-sure[rows], kind="stable")]
+        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+    anchors = [differs[place <= share] for share in _SUREST]
+    return min((float(each.mean()) for each in anchors if len(each) >= _FEWEST), default=0.0)
+
+
+def _mixture(
+    residual: FloatArray, stray: FloatArray, df: float, rate: float
+) -> tuple[float, float, FloatArray]:
+    """Fit scale and rate by expectation and maximisation; a rate of 0 stays.
+
+    Returns the logarithm of the likelihood, the rate, and how probably each value is stray.
+    """
+    scale = 1.0
     for _ in range(_STEPS):
-        wrong = rate * stray / (rate * stray + (1 - rate) * right)
-        rate = min(float(wrong.mean()), 0.4)
-    rate = max(0.0, rate - np.sqrt(rate * (1 - rate) / len(values)))
-    return np.asarray(rate * stray / (rate * stray + (1 - rate) * right))
+        right = (1 - rate) * t.pdf(residual / scale, df) / scale
+        wrong = rate * stray / (rate * stray + right)
+        weight = (1 - wrong) * (df + 1) / (df + (residual / scale) ** 2)
+        before = scale, rate
+        scale = float(np.sqrt(weight @ residual**2 / (1 - wrong).sum()))
+        rate = min(float(wrong.mean()), _MOST)
+        if np.allclose((scale, rate), before, rtol=1e-5, atol=1e-6):
+            break
+    right = (1 - rate) * t.pdf(residual / scale, df) / scale
+    total = np.maximum(rate * stray + right, 1e-300)
+    return float(np.log(total).sum()), rate, np.asarray(rate * stray / total)
 
 
 def _scale(predicted: FloatArray, size: FloatArray) -> FloatArray:
@@ -111,5 +218,4 @@ def _scale(predicted: FloatArray, size: FloatArray) -> FloatArray:
     local[order] = median_filter(size[order], size=window, mode="nearest")
     overall = np.median(size)
     tiny = 1e-9 * max(float(size.max()), 1.0)
-    # t with 3 degrees of freedom has its upper quartile at 0.765.
-    return np.asarray(np.maximum(np.maximum(local, 0.5 * overall), tiny) / t.ppf(0.75, _DF))
+    return np.asarray(np.maximum(np.maximum(local, 0.5 * overall), tiny) / t.ppf(0.75, 3.0))
