@@ -87,9 +87,13 @@ Examples:
   apiece select runs/reviews --at 1000 --costs prices.csv --budget 250
   apiece select runs/reviews --at 1000 --data reviews.csv --target label
   apiece select runs/reviews --at 1000 --redundancy none
+  apiece select runs/reviews --have mine.csv --take 20
 """,
 )
-@click.option("--at", type=int, required=True, help="Size of the training set they would join.")
+@click.option("--at", type=int, help="Size of the training set they would join.")
+@click.option(
+    "--have", type=click.Path(path_type=Path), help="CSV with the ids of its rows, instead of --at."
+)
 @click.option("--take", type=int, help="How many; 20 unless quotas or a budget say.")
 @click.option("--until", type=int, help="Size it will grow to: ranks by the mean on the way.")
 @click.option("--quotas", help="How many of each class, cat=10,dog=5; or balanced.")
@@ -111,6 +115,7 @@ Examples:
 def select(
     run: Run,
     take: int | None,
+    have: Path | None,
     quotas: str | None,
     costs: Path | None,
     budget: float | None,
@@ -126,6 +131,7 @@ def select(
     table = apiece.select(
         run,
         take=20 if take is None and quotas is None and budget is None else take,
+        have=None if have is None else _ids(have),
         quotas=quotas if quotas in (None, "balanced") else _counts(str(quotas)),
         costs=None if costs is None else _costs(costs),
         budget=budget,
@@ -133,7 +139,12 @@ def select(
         **{name: options[name] for name in _SELECT_OPTIONS},
     )
     deliver(table, out, as_json, quiet)
-    if not as_json:
+    if not as_json and have is not None and len(table):
+        last = table.iloc[-1]
+        spread = f"{last['gain_low']:.4g} to {last['gain_high']:.4g}"
+        total = f"expected gain of all {len(table):,} picks on rows not seen"
+        note(f"{total}: {last['gain']:.4g} ({spread})", quiet=quiet)
+    elif not as_json:
         total = f"expected gain of all {len(table):,} picks"
         how = "together" if "alone" in table else "one by one, as if they shared nothing"
         note(f"{total}, {how}: {table['value'].sum():.4g}", quiet=quiet)
@@ -175,6 +186,25 @@ def _counts(quotas: str) -> dict[str, int]:
     if any(count != int(count) for count in named.values()):
         raise click.BadParameter(f"{quotas!r}: expected whole numbers.", param_hint="--quotas")
     return {name: int(count) for name, count in named.items()}
+
+
+def _ids(path: Path) -> list[str]:
+    """Read the ids of rows: the column point of a CSV file, or its only column."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype=str)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path} holds no ids ({str(error).splitlines()[0]}): expected a CSV file with a "
+            "column point. Pass another file."
+        ) from error
+    if "point" not in table and len(table.columns) != 1:
+        raise DataError(
+            f"{path} has the columns {', '.join(table.columns)}: expected one named point, with "
+            "the ids of the rows that are held. Name it so."
+        )
+    return list(table["point"] if "point" in table else table.iloc[:, 0])
 
 
 def _costs(path: Path) -> pd.Series:

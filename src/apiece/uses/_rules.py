@@ -60,6 +60,15 @@ class Rules:
                 basket.add(row)
         return np.array(basket.rows, dtype=np.int64)
 
+    def shortlist(self, value: FloatArray, n: int) -> IntArray:
+        """Return about ``n`` rows of the best value for the cost, of each class its share."""
+        # Each class gets places in proportion to its quota, so that quotas can be filled.
+        share = np.ceil(n * self.quota / max(1, self.quota.sum())).astype(np.int64)
+        order = np.argsort(-value / self.cost, kind="stable")
+        order = order[np.isfinite(value[order])]
+        best = [order[self.group[order] == code][:places] for code, places in enumerate(share)]
+        return np.sort(np.concatenate(best))
+
     def is_wanted(self, value: float) -> bool:
         """Whether a point of that value is worth picking at all."""
         return bool(value > 0) if self.has_budget else bool(np.isfinite(value))

@@ -113,7 +113,7 @@ def picks_from_laws(
     weights = _horizon(at, until)
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
-    labels = _labels(laws, dataset)
+    labels = labels_of(laws, dataset)
     if dataset is not None:
         dataset.check_is(laws.provenance.dataset)
     rules = make_rules(
@@ -167,7 +167,8 @@ def _horizon(at: float, until: float | None) -> SizeWeights:
     return size_weights("shapley", k_range=(1, 1), sizes=(int(at), int(until)))
 
 
-def _labels(laws: Laws, dataset: Dataset | None) -> AnyArray | None:
+def labels_of(laws: Laws, dataset: Dataset | None) -> AnyArray | None:
+    """Return the labels of the points, if laws or data know them."""
     if laws.labels is None and dataset is not None:
         return np.asarray(dataset.labels()[dataset.positions(laws.ids)])
     return laws.labels
@@ -182,12 +183,7 @@ def _shortlist(rules: Rules, value: FloatArray, shortlist: int | None) -> IntArr
             f"shortlist={shortlist} is smaller than the {len(picks)} picks: expected at least as "
             "many. Raise it, or leave it out for ten times the picks."
         )
-    # Each class gets places in proportion to its quota, so that quotas can be filled.
-    share = np.ceil(n * rules.quota / max(1, rules.quota.sum())).astype(np.int64)
-    order = np.argsort(-value / rules.cost, kind="stable")
-    order = order[np.isfinite(value[order])]
-    best = [order[rules.group[order] == code][:places] for code, places in enumerate(share)]
-    return np.sort(np.concatenate(best))
+    return rules.shortlist(value, n)
 
 
 def _most_picks(rules: Rules, near: IntArray) -> int:

@@ -22,6 +22,7 @@ from apiece.store import Run, laws_of
 from apiece.uses._advice import Advice
 from apiece.uses._advise import advice_for
 from apiece.uses._agreement import agreement
+from apiece.uses._at_hand import picks_at_hand
 from apiece.uses._kinds import Kind, Semivalue, Weighting, as_semivalue
 from apiece.uses._rules import Quotas
 from apiece.uses._samples import value_samples
@@ -182,10 +183,11 @@ def compare(
 
 
 def select(
-    laws: Laws | Run,
+    laws: Laws | Run | Dataset,
     *,
     take: int | None = None,
-    at: float,
+    at: float | None = None,
+    have: Any = None,
     until: float | None = None,
     quotas: Quotas | None = None,
     costs: Any = None,
@@ -208,11 +210,15 @@ def select(
     Parameters
     ----------
     laws
-        Fitted laws, or a run, whose laws are those of `Run.laws`.
+        Fitted laws, or a run, whose laws are those of `Run.laws`; with ``have`` also a dataset.
     take
         How many points.
     at
-        The size $k$ of the training set they would join.
+        The size $k$ of the training set they would join; a random set of that size.
+    have
+        Ids of the points that are in the training set already. Others are then picked for what they
+        add to exactly these, together; laws only screen them. It needs the data. Scored by the
+        validation set, or without one by the points that are not held, in turns.
     until
         The size it will grow to: points are then ranked by their mean contribution on the way.
     quotas
@@ -250,8 +256,43 @@ def select(
     DataFrame
         Indexed by point id, best first: ``rank``, ``value`` (expected gain in units of the loss),
         ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
-        ``label``, ``cost``, ``alone`` where they apply.
+        ``label``, ``cost``, ``alone`` where they apply. With ``have`` no ``p_best``, but ``gain``,
+        ``gain_low`` and ``gain_high``: what the pick and all above it gain together on rows not
+        seen, measured on rows that had no part in choosing.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> dataset, _ = apiece.data.load_demo()
+    >>> picks = apiece.select(dataset, take=3, have=dataset.ids[:100])
+    >>> len(picks), bool(picks.index.isin(dataset.ids[:100]).any())
+    (3, False)
     """
+    if have is not None:
+        _refuse_sizes(at, until)
+        with tracking(progress, on_progress, title="selecting", unit="picks"):
+            return _select_at_hand(
+                laws,
+                dataset,
+                memory,
+                have=have,
+                take=take,
+                quotas=quotas,
+                costs=costs,
+                budget=budget,
+                model=model,
+                metric=metric,
+                engine=engine,
+                shortlist=shortlist,
+                level=level,
+                seed=seed_from(random_state),
+            )
+    if at is None or isinstance(laws, Dataset):
+        raise PlanError(
+            "nothing says which training set the points would join: expected laws and its size, "
+            "or the ids of its rows. Pass for example at=1000 (--at 1000), or have=ids "
+            "(--have ids.csv)."
+        )
     with tracking(progress, on_progress, title="selecting", unit="picks"):
         known = laws_of(laws, memory)
         if redundancy == "aware":
@@ -277,6 +318,36 @@ def select(
             random_state=random_state,
         )
     return marked(picks, known.attrs)
+
+
+def _refuse_sizes(at: float | None, until: float | None) -> None:
+    for name, given in (("at", at), ("until", until)):
+        if given is not None:
+            raise PlanError(
+                f"have names the training set, so its size is known, and {name}={given} is given "
+                f"too: expected one of them. Leave {name} (--{name}) out."
+            )
+
+
+def _select_at_hand(
+    laws: Laws | Run | Dataset, dataset: Dataset | None, memory: Any, *, have: Any, **settings: Any
+) -> pd.DataFrame:
+    if isinstance(laws, Dataset):
+        settings["model"] = "auto" if settings["model"] is None else settings["model"]
+        return picks_at_hand(laws, have, **settings)
+    known = laws_of(laws, memory)
+    refuse_groups(known.attrs, "have")
+    if dataset is None:
+        if not isinstance(laws, Run):
+            raise PlanError(
+                "have values points on top of rows that are held, which needs the data: expected "
+                "the dataset that the laws come from. Pass dataset=."
+            )
+        dataset = _data_again(laws, "have")
+    dataset.check_is(known.attrs.get("dataset"))
+    settings["model"] = _named("model", settings["model"], known.attrs, MODELS)
+    settings["metric"] = _named("metric", settings["metric"], known.attrs, LOSSES)
+    return marked(picks_at_hand(dataset, have, laws=known, **settings), known.attrs)
 
 
 def data_of(run: Run) -> Dataset | None:
@@ -352,7 +423,7 @@ def advise(
         known = data.provenance()
         model = _named("model", model, known, MODELS)
         metric = _named("metric", metric, known, LOSSES)
-        dataset = _data_for_advice(data) if dataset is None else dataset
+        dataset = _data_again(data, "advice") if dataset is None else dataset
         dataset.check_is(known.get("dataset"))
     elif isinstance(data, Dataset):
         dataset = data
@@ -372,13 +443,13 @@ def advise(
         return advice_for(dataset, resolved, loss, level=level, seed=seed_from(random_state))
 
 
-def _data_for_advice(run: Run) -> Dataset:
+def _data_again(run: Run, what: str) -> Dataset:
     data = run.manifest.dataset
     try:
         return read_again(data.source, data.fingerprint)
     except ApieceError as error:
         raise PlanError(
-            f"advice needs the rows of the run, which cannot be read again: {error} Pass them as "
+            f"{what} needs the rows of the run, which cannot be read again: {error} Pass them as "
             "dataset= (--data)."
         ) from error
 

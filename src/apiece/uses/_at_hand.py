@@ -1,0 +1,313 @@
+r"""Picks for the training set at hand: what do candidates add, together, to rows that are held?
+
+With the rows $H$ that are held, candidates are picked one after the other, each by the gain
+
+$$\hat g(z \mid S)
+  = \frac{1}{m} \sum_{j=1}^{m} \bigl[L_j(f_{H \cup S}) - L_j(f_{H \cup S \cup z})\bigr]$$
+
+on $m$ parts of the scoring rows, once the picks so far, $S$, have joined. An engine computes that
+for all candidates at once. Scoring rows are the validation set; where there is none, all rows that
+are not held, in turns: a candidate is never scored by its own part, nor by a row that is picked.
+
+Picks are fitted to the rows that score them. So what they promise is measured on others: the parts
+are dealt into groups, and for each group the picks are chosen anew by the other groups, and
+measured on each part of this one. The interval is about rows not seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from apiece._base.progress import current_tracker
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.data import Dataset, take_rows
+from apiece.engines import Engine, choose_engine
+from apiece.errors import PlanError
+from apiece.laws import Laws
+from apiece.records import Task
+from apiece.uses._outside import folds_of
+from apiece.uses._redundancy import Joint
+from apiece.uses._rules import Basket, Quotas, Rules, make_rules
+from apiece.uses._select import labels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PARTS: Final = 6  # of the scoring rows
+_GROUPS: Final = 3  # of the parts, each of which measures what the others choose
+_ENOUGH: Final = 10  # scoring rows in a part
+_BEST: Final = 500  # candidates that the laws leave, at least
+_NEAR: Final = 100  # candidates that are valued together, at least, and
+_EACH: Final = 10  # for each pick
+_NOBODY: Final = np.empty(0, dtype=np.int64)
+
+
+def picks_at_hand(
+    dataset: Dataset,
+    have: Any,
+    *,
+    laws: Laws | None = None,
+    take: int | None = None,
+    quotas: Quotas | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    model: Any = None,
+    metric: Any = None,
+    engine: Any = "auto",
+    shortlist: int | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Pick the points that gain most together on top of those that are held.
+
+    Parameters
+    ----------
+    dataset
+        The points, held or not, and the validation set if there is one.
+    have
+        Ids of the points that are held.
+    laws
+        Laws of the points to choose from, which screen them; None values all of them at hand.
+    take, quotas, costs, budget, level
+        As in `picks_from_laws`.
+    model, metric, engine
+        As in `collect`.
+    shortlist
+        How many of the best single points are valued together; 10 for each pick by default, and at
+        least 100.
+    seed
+        Decides the parts of the scoring rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As of `picks_from_laws`, with ``gain``, ``gain_low`` and ``gain_high``: what the pick and
+        all above it gain on rows not seen.
+    """
+    import pandas as pd
+    from scipy.stats import t
+
+    ids = dataset.ids if laws is None else laws.ids
+    held, position = np.unique(dataset.positions(have)), dataset.positions(ids)
+    alone = np.zeros(len(ids)) if laws is None else laws.mean(float(len(held)))
+    alone = np.where(np.isin(position, held), np.nan, alone)
+    is_known = np.isfinite(alone)
+    labels = dataset.labels()[position] if laws is None else labels_of(laws, dataset)
+    rules = make_rules(
+        take=take,
+        quotas=quotas,
+        costs=costs,
+        budget=budget,
+        ids=ids,
+        labels=labels,
+        is_known=is_known,
+    )
+    near = np.flatnonzero(is_known)
+    n_near = max(_EACH * min(rules.take, len(near)), _NEAR) if shortlist is None else shortlist
+    if laws is not None:
+        near = rules.shortlist(alone, max(n_near, _BEST))
+    at_hand = AtHand(dataset, held, position[near], model, metric, engine, seed, n_near)
+    joint = at_hand.pick(rules.of(near))
+    promise = at_hand.promise(rules.of(near), len(joint.rows))
+    rows, half = near[joint.rows], float(t.ppf((1 + level) / 2, len(at_hand.parts) - 1))
+    # The rows that chose the picks flatter them, so their gains are scaled to what is promised.
+    flattery = promise.gain[-1] / joint.gain.sum() if len(rows) and joint.gain.sum() > 0 else 1.0
+    columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
+    for name, mean, error in (
+        ("value", flattery * joint.gain, joint.error),
+        ("gain", promise.gain, promise.error),
+    ):
+        low, high = ("low", "high") if name == "value" else ("gain_low", "gain_high")
+        columns |= {name: mean, low: mean - half * error, high: mean + half * error}
+    if laws is not None:
+        columns["alone"] = alone[rows]
+    if labels is not None:
+        columns["label"] = labels[rows]
+    if costs is not None:
+        columns["cost"] = rules.cost[rows]
+    return pd.DataFrame(columns, index=pd.Index(ids[rows], name="point"))
+
+
+class Promise(NamedTuple):
+    """What the first pick, the first two, ... gain together on rows not seen, with errors."""
+
+    gain: FloatArray
+    error: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """Values candidates together, on top of the rows that are held.
+
+    Parameters
+    ----------
+    dataset
+        The points, held or not, and the validation set if there is one.
+    have
+        Positions of the points that are held, shape ``(n_have,)``.
+    position
+        Positions of the candidates, shape ``(n_rows,)``; rows are positions in it.
+    model, metric, engine
+        As in `collect`.
+    seed
+        Decides the parts of the scoring rows.
+    n_near
+        How many of the best single candidates are valued together.
+    """
+
+    dataset: Dataset
+    have: IntArray
+    position: IntArray
+    model: Any
+    metric: Any
+    engine: Any
+    seed: int
+    n_near: int = _NEAR
+
+    def __post_init__(self) -> None:
+        n_classes = self.dataset.n_classes
+        n_held = len(np.unique(self._targets[self.have])) if n_classes else len(self.have)
+        if n_held < 2:
+            what = f"rows of {n_held} class" if n_classes else f"{n_held} rows"
+            raise PlanError(
+                f"have holds {what}: expected enough to train a model, of at least two classes or "
+                "two rows. Name the rows that the model is trained on today."
+            )
+        if not len(self.position):
+            raise PlanError("have holds all rows: expected some that could be added. Name fewer.")
+        n_scoring = len(self._part)
+        if n_scoring < 2 * _ENOUGH:
+            raise PlanError(
+                f"{n_scoring} rows are left to score by: expected at least {2 * _ENOUGH}. Hold "
+                "fewer, or pass a dataset with a validation set."
+            )
+
+    @property
+    def _targets(self) -> AnyArray:
+        return self.dataset.points_y
+
+    @cached_property
+    def scoring(self) -> IntArray:
+        """Rows that score: of the validation set, or else points that are not held."""
+        if self.dataset.n_validation:
+            return np.arange(self.dataset.n_validation)
+        return np.setdiff1d(np.arange(self.dataset.n_points), self.have)
+
+    @cached_property
+    def _part(self) -> IntArray:
+        """The part of every scoring row."""
+        data = self.dataset
+        target = data.y_val if data.n_validation else data.points_y[self.scoring]
+        n_parts = max(2, min(_PARTS, len(target) // _ENOUGH))
+        return folds_of(target, n_parts, self.seed)
+
+    @cached_property
+    def parts(self) -> IntArray:
+        """Numbers of the parts."""
+        return np.unique(self._part)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        # All points may join training sets here, so all are the engine's pool.
+        everyone = replace(self.dataset, n_pool=self.dataset.n_points, groups=None)
+        return choose_engine(everyone, model=self.model, metric=self.metric, engine=self.engine)[0]
+
+    def _scored_by(self, rows: IntArray) -> Engine:
+        if not self.dataset.n_validation:
+            return self._engine.scored_by(rows)
+        data = self._engine.dataset
+        part = replace(
+            data, rows_val=take_rows(data.rows_val, rows), y_val=data.y_val[rows], ids_val=None
+        )
+        return replace(self._engine, dataset=part)
+
+    @cached_property
+    def _judges(self) -> list[Engine]:
+        return [self._scored_by(self.scoring[self._part == part]) for part in self.parts]
+
+    def _judge(self, part: int, joined: IntArray) -> Engine:
+        """Return an engine that scores by a part of the scoring rows, less those that joined."""
+        if not self.dataset.n_validation:
+            mine = self.scoring[self._part == part]
+            if np.isin(joined, mine).any():
+                return self._scored_by(np.setdiff1d(mine, joined))
+        return self._judges[part]
+
+    def gains(self, rows: IntArray, picked: list[int], parts: IntArray) -> FloatArray:
+        """Return what rows add after the picks, by part, shape ``(n_parts, n_rows)``.
+
+        A part that a candidate is in tells nothing of it, and has nan.
+        """
+        gains = np.full((len(parts), len(rows)), np.nan)
+        points, joined = self.position[rows], self.position[np.array(picked, dtype=np.int64)]
+        subset = np.concatenate([self.have, joined])
+        for number, part in enumerate(parts):
+            is_outside = np.ones(len(rows), dtype=bool)
+            if not self.dataset.n_validation:
+                is_outside = ~np.isin(points, self.scoring[self._part == part])
+            if is_outside.any():
+                task = Task(0, subset, points[is_outside], self.seed)
+                gains[number, is_outside] = self._judge(part, joined).run(task).delta
+        return gains
+
+    def pick(self, rules: Rules, parts: IntArray | None = None) -> Joint:
+        """Pick rows one after the other, by some parts of the scoring rows or by all."""
+        parts = self.parts if parts is None else parts
+        basket = Basket(rules)
+        gain, error = [], []
+        near = np.arange(len(self.position))
+        tracker = current_tracker()
+        while not basket.is_full:
+            left = np.setdiff1d(near, basket.rows)
+            left = left[basket.admits(left)]
+            if not len(left):
+                break
+            gains = self.gains(left, basket.rows, parts)
+            mean = _mean(gains)
+            best = int(np.argmax(np.nan_to_num(mean / rules.cost[left], nan=-np.inf)))
+            if not rules.is_wanted(mean[best]):
+                break
+            if not basket.rows:
+                near = left[rules.of(left).shortlist(mean, self.n_near)]
+            basket.add(int(left[best]))
+            gain.append(mean[best])
+            error.append(np.nanstd(gains[:, best], ddof=1) / np.sqrt(len(parts)))
+            tracker.advance()
+        return Joint(np.array(basket.rows, dtype=np.int64), np.array(gain), np.array(error))
+
+    def promise(self, rules: Rules, n_picks: int) -> Promise:
+        """Measure what picks gain on rows that had no part in choosing them.
+
+        Returns
+        -------
+        Promise
+            Shape ``(n_picks,)`` each; the error is that of a mean over parts.
+        """
+        group = self.parts % min(_GROUPS, len(self.parts))
+        gains = np.empty((len(self.parts), n_picks))
+        for number in np.unique(group):
+            joined = self.position[self.pick(rules, self.parts[group != number]).rows[:n_picks]]
+            for part in self.parts[group == number]:
+                found = self._loss(part, joined[:0]) - np.array(
+                    [self._loss(part, joined[:n]) for n in range(1, len(joined) + 1)]
+                )
+                gains[part, : len(found)] = found
+                gains[part, len(found) :] = found[-1] if len(found) else 0.0
+        return Promise(gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+
+    def _loss(self, part: int, joined: IntArray) -> float:
+        """Return the loss on a part of the scoring rows once some points have joined."""
+        subset = np.concatenate([self.have, joined])
+        return self._judge(part, joined).run(Task(0, subset, _NOBODY, self.seed)).loss
+
+
+def _mean(gains: FloatArray) -> FloatArray:
+    """Return the mean over the parts that tell something, nan where none does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(np.nanmean(gains, axis=0))
