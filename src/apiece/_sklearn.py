@@ -36,13 +36,14 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
     level
         Coverage of the intervals in ``table_``.
     validation
-        How many rows to set aside to score on, as in `Dataset.from_arrays`; 0 values every row.
+        How many rows to set aside to score on, as in `Dataset.from_arrays`. None (default) sets
+        nothing aside: rows take turns in scoring, and every row is valued.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,)
         Value of every row, in units of the loss; positive helps. nan for rows that were set aside
-        to score on.
+        by ``validation``.
     table_ : DataFrame
         ``value``, ``low``, ``high`` and ``stderr`` of the valued rows, indexed like a frame ``X``,
         or by row number.
@@ -116,7 +117,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
         sample_weight
             Weights of the rows in training, shape ``(n_samples,)``.
         X_val, y_val
-            Rows to score on; left out, they are set aside from ``X`` and ``y``.
+            Rows to score on; left out, the rows of ``X`` and ``y`` take turns in scoring.
         """
         self.dataset_ = self._read(X, y, sample_weight, X_val, y_val)
         n_rows = self.dataset_.n_pool + (self.dataset_.n_validation if X_val is None else 0)

@@ -28,7 +28,7 @@ def test_scikit_learns_checks_pass(estimator, check):
 
 
 def test_values_stand_at_their_rows_and_nan_at_rows_set_aside():
-    valuer = DataValuer(**QUICK).fit(X, Y)
+    valuer = DataValuer(validation=0.2, **QUICK).fit(X, Y)
     assert valuer.values_.shape == (80,)
     assert np.isnan(valuer.values_).sum() == valuer.dataset_.n_validation == 16
     assert_array_equal(valuer.values_[valuer.table_.index], valuer.table_["value"])
@@ -44,7 +44,9 @@ def test_a_validation_set_of_the_user_leaves_every_row_valued():
 
 
 def test_every_row_is_valued_where_rows_take_turns_in_scoring():
-    assert np.isfinite(DataValuer(validation=0, **QUICK).fit(X, Y).values_).all()
+    valuer = DataValuer(**QUICK).fit(X, Y)
+    assert np.isfinite(valuer.values_).all()
+    assert valuer.laws_.scope == "population"
 
 
 def test_it_is_the_last_step_of_a_pipeline():

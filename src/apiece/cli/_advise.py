@@ -58,7 +58,6 @@ def advise(
     dataset = None if data is None else read_all(data, options)
     run = remembered(source, options) if source.is_file() else open_run(source)
     if run is None:
-        options["validation"] = options["validation"] or "0"
         dataset = read_all(source, options)
         about = dataset.summary(is_guess=options["task"] is None)
         note(f"{source.name}: {about}", quiet=quiet)

@@ -22,7 +22,7 @@ _OPTIONS = (
     ),
     click.option(
         "--validation",
-        help="A file, a count or a fraction to score on; 0: rows take turns. A fifth by default.",
+        help="File, count or share of rows to score on. By default all rows score in turns.",
     ),
     click.option("--text", multiple=True, help="Column of free text; may be repeated."),
     click.option("--ids", help="Column that names the points."),

@@ -56,7 +56,8 @@ class Shares(click.ParamType[tuple[float, ...]]):
 def experiment() -> None:
     """Test values and selections against baselines: addition, removal, mislabel, acquire.
 
-    Half of the validation rows value the points; the other half test what follows from it.
+    A fifth of the rows test what follows from the values of the others. With --validation, half
+    of those rows do, and the other half score.
     """
 
 

@@ -9,7 +9,7 @@ from apiece.collection._design import DESIGNS, Design, log_spaced
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
-from apiece.collection._rotation import largest_size
+from apiece.collection._rotation import largest_size, valued_share
 from apiece.collection._trainings import TrainingPlan, plan_trainings
 from apiece.collection._work import Done, Job, work
 from apiece.collection.pools import Pool, WorkersLost, dismiss_workers
@@ -35,5 +35,6 @@ __all__ = [
     "make_plan",
     "plan_trainings",
     "run_plan",
+    "valued_share",
     "work",
 ]

@@ -91,8 +91,10 @@ def collect(
         (``logistic``, ``linear``, ``ridge``, ``poisson``, ``mlp``, ``svm``, ``knn``, ``tree``,
         ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
     sizes
-        ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default up to half of
-        the pool, at most 1,000, and down to a tenth of that.
+        ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default from a
+        twentieth of the pool, at most 100, up to two thirds of it, at most 1,000 (20,000 with an
+        engine that values many points at once). With a validation set, up to half of the pool, at
+        most 1,000.
     samples
         Contributions that every valued point gets at least, over all sizes together.
     metric
@@ -186,9 +188,13 @@ def collect(
     if is_reuse:
         samples = DEFAULT if trainings is None else trainings
     refuse_trainings(trainings, chosen, has_groups=found is not None)
+    if sizes is None:
+        sizes = default_sizes(
+            dataset, found, group_size=group_size, rotates=rotates, is_quick=chosen.is_quick
+        )
     wanted = Design.of(
-        default_sizes(dataset, None if group_size else found) if sizes is None else sizes,
-        name=design or ("log-uniform" if rotates and np.size(sizes or 0) < 3 else "uniform"),
+        sizes,
+        name=design or ("log-uniform" if rotates and np.size(sizes) < 3 else "uniform"),
         samples=samples,
         n_sizes=n_sizes,
         share=share,
@@ -205,19 +211,15 @@ def collect(
         "seed": seed,
         "strata": dataset.y if dataset.is_classification else None,
         "class_names": None if dataset.classes is None else dataset.classes.tolist(),
+        "rotates": rotates,
     }
-    if rotates and found is not None:
-        raise PlanError(
-            "groups are valued on a validation set: expected a dataset with one. Pass X_val and "
-            "y_val (--validation), or groups=False."
-        )
     plan: DrawnPlan | GroupPlan | TrainingPlan
     if is_reuse:
         plan = plan_trainings(wanted, dataset, valued, seed=seed, rotates=rotates)
         chosen = scored_in_turns(chosen) if rotates else chosen
         table = point_table(dataset, plan)
     elif found is None:
-        plan = make_plan(wanted, points=valued, rotates=rotates, **drawn)
+        plan = make_plan(wanted, points=valued, **drawn)
         table = point_table(dataset, plan)
     else:
         plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)

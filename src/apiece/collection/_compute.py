@@ -105,11 +105,13 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
 
 
 def _run_scored(engine: Engine, task: Task) -> Outcome:
-    """Run a task that brings its scoring rows, and add what theory predicts for it."""
+    """Run a task that brings its scoring rows, and add what theory predicts for its points."""
     scoring = np.empty(0, dtype=np.int64) if task.scoring is None else task.scoring
     outcome = engine.scored_by(scoring).run(replace(task, scoring=None))
     surrogate = surrogate_of(engine.dataset)
-    return replace(outcome, control=surrogate.control(task) if surrogate.is_available else None)
+    if task.rows is not None or not surrogate.is_available:
+        return outcome
+    return replace(outcome, control=surrogate.control(task))
 
 
 def run_task(engine: Engine, task: Task) -> Outcome:

@@ -8,6 +8,13 @@ Whole groups have training sets of their own, drawn from the pool without the gr
 group would hardly ever stay out of a training set that is drawn for all. Where ``group_size`` rows
 of each group enter, drawn anew for every training set, or where all groups are candidates, one $D$
 serves every group: some of each group's rows are outside it.
+
+Where rows take turns in scoring, the scoring rows are drawn together with $D$, as for points. A
+whole group is left out of both: $D$ and the scoring rows are then disjoint random parts of the
+other rows, so that the mean over draws is what the group adds to random rows, scored on others
+like them, without bias. Blocks of whole groups would be wrong here: $D$ would then consist of a
+few groups, not of random rows. Of ``group_size`` joining rows none trains or scores; other rows of
+the group may, as they may anywhere in the population.
 """
 
 from __future__ import annotations
@@ -23,7 +30,8 @@ from apiece._base.rng import stream
 from apiece._base.typing import IntArray
 from apiece.collection._balance import check_sizes
 from apiece.collection._design import Design
-from apiece.collection._plan import DrawnPlan
+from apiece.collection._plan import DrawnPlan, check_rotation
+from apiece.collection._rotation import largest_size
 from apiece.errors import CardinalityError, PlanError
 from apiece.records import Task
 
@@ -50,6 +58,9 @@ class GroupPlan:
         The size of each round of a grid, shape ``(n_rounds,)``; zeros where tasks draw their own.
     n_contributions
         Contributions of all tasks together.
+    rotates
+        Whether tasks score on rows of the pool that are drawn with them, instead of on a
+        validation set.
     """
 
     design: Design
@@ -59,6 +70,7 @@ class GroupPlan:
     group_size: int | None
     round_sizes: IntArray
     n_contributions: int = 0
+    rotates: bool = False
 
     def __len__(self) -> int:
         return len(self.round_sizes) * (len(self.rows) if self.has_own_draws else 1)
@@ -74,7 +86,8 @@ class GroupPlan:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that decide which tasks there are, for a manifest."""
-        return self.design.describe()
+        scoring = {"scoring": "rotating"} if self.rotates else {}
+        return self.design.describe() | scoring
 
     @property
     def points(self) -> IntArray:
@@ -103,18 +116,32 @@ class GroupPlan:
 
     def _drawn_from(self, pool: IntArray) -> DrawnPlan:
         outside = np.array([len(pool)])  # a point that is never inside D
-        return DrawnPlan(self.design, self.seed, self.strata[pool], outside, self.round_sizes)
+        return DrawnPlan(
+            self.design,
+            self.seed,
+            self.strata[pool],
+            outside,
+            self.round_sizes,
+            rotates=self.rotates,
+        )
 
     def _draw_without(self, index: int, group: int, size: int) -> Task:
-        pool = np.setdiff1d(np.arange(len(self.strata)), self.rows[group])
-        drawn = self._drawn_from(pool).draw(index, size)
         points, rows = np.array([group]), (self.rows[group],)
+        everyone = np.arange(len(self.strata))
+        if self.rotates:
+            usable = ~np.isin(everyone, self.rows[group])
+            return replace(self._for_all.draw(index, size, usable), points=points, rows=rows)
+        pool = np.setdiff1d(everyone, self.rows[group])
+        drawn = self._drawn_from(pool).draw(index, size)
         return replace(drawn, subset=pool[drawn.subset], points=points, rows=rows)
 
     def _draw_for_all(self, index: int, size: int) -> Task:
         drawn = self._for_all.draw(index, size)
         rng = stream(self.seed, index, 1)
-        outside = [rows[~np.isin(rows, drawn.subset)] for rows in self.rows]
+        taken = drawn.subset
+        if drawn.scoring is not None:
+            taken = np.concatenate([taken, drawn.scoring])
+        outside = [rows[~np.isin(rows, taken)] for rows in self.rows]
         joining = {
             group: np.sort(rng.choice(rows, n, replace=False)) if n < len(rows) else rows
             for group, (rows, n) in enumerate(zip(outside, self.n_joining, strict=True))
@@ -134,6 +161,7 @@ def make_group_plan(
     seed: int,
     strata: IntArray | None = None,
     class_names: Sequence[object] | None = None,
+    rotates: bool = False,
 ) -> GroupPlan:
     """Plan enough tasks that every group gets at least ``design.samples`` contributions.
 
@@ -148,7 +176,7 @@ def make_group_plan(
         candidates.
     group_size
         How many rows of a group join at once, drawn anew each time; None for all of them.
-    seed, strata, class_names
+    seed, strata, class_names, rotates
         As in `make_plan`.
 
     Raises
@@ -164,14 +192,19 @@ def make_group_plan(
             "their own training sets. Leave share out."
         )
     codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
-    empty = GroupPlan(design, seed, codes, rows, group_size, np.empty(0, dtype=np.int64))
+    empty = GroupPlan(
+        design, seed, codes, rows, group_size, np.empty(0, dtype=np.int64), rotates=rotates
+    )
     sizes, labels = np.bincount(codes), class_names if strata is not None else None
+    if rotates:
+        check_rotation(design, codes, labels)
     check_sizes(design.k_min, design.k_max, sizes, sizes, labels)
     if group_size is not None:
         _check_group_size(group_size, names, rows)
     if empty.has_own_draws:
         for name, own in zip(names, rows, strict=True):
-            _check_rest(str(name), np.bincount(codes[own[own < n_pool]]), sizes, design, labels)
+            inside = np.bincount(codes[own[own < n_pool]], minlength=len(sizes))
+            _check_rest(str(name), inside, sizes - inside, empty, labels)
     round_sizes, n_contributions = _rounds(empty, names)
     return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
 
@@ -194,24 +227,29 @@ def _check_group_size(size: object, names: Sequence[str], rows: tuple[IntArray, 
 
 def _check_rest(
     name: str,
-    own: IntArray,
-    sizes: IntArray,
-    design: Design,
+    inside: IntArray,
+    rest: IntArray,
+    plan: GroupPlan,
     labels: Sequence[object] | None,
 ) -> None:
-    """Raise a clear error unless training sets can be drawn without the rows of a group."""
-    rest = sizes.copy()
-    rest[: len(own)] -= own
+    """Raise a clear error unless training sets can be drawn without the rows of a group.
+
+    ``inside`` and ``rest`` are how many rows of each class are in the group and outside it.
+    """
     remedy = "Let some of its rows enter at a time: pass group_size= (--group-size)"
-    if rest.min() < 1 and labels is not None:
+    least = 2 if plan.rotates else 1
+    if rest.min() < least and labels is not None:
+        scoring = " and among the rows that score it" if plan.rotates else ""
         raise CardinalityError(
-            f"without group {name!r} the pool has no point of class {labels[int(rest.argmin())]!r}:"
-            f" expected every class in the training sets that the group joins. {remedy}."
+            f"without group {name!r} the pool has {rest.min() or 'no'} point of class "
+            f"{labels[int(rest.argmin())]!r}: expected every class in the training sets that the "
+            f"group joins{scoring}, so at least {least}. {remedy}."
         )
-    if design.k_max > rest.sum():
+    most = largest_size(int(rest.sum()), len(rest)) if plan.rotates else int(rest.sum())
+    if plan.design.k_max > most:
         raise CardinalityError(
-            f"k_max={design.k_max} does not fit the {rest.sum():,} points that the pool has "
-            f"without the {own.sum():,} rows of group {name!r}: expected at most as many. "
+            f"k_max={plan.design.k_max} does not fit the {rest.sum():,} points that the pool has "
+            f"without the {inside.sum():,} rows of group {name!r}: expected at most {most:,}. "
             f"{remedy}, or lower k_max."
         )
 

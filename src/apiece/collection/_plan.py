@@ -16,10 +16,16 @@ from typing import Any
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import IntArray
+from apiece._base.typing import BoolArray, IntArray
 from apiece.collection._balance import allocate, check_sizes
 from apiece.collection._design import Design
-from apiece.collection._rotation import N_BLOCKS, Rotation, as_bits, largest_size
+from apiece.collection._rotation import (
+    LEAST_OF_A_CLASS,
+    LEAST_ROWS,
+    Rotation,
+    as_bits,
+    largest_size,
+)
 from apiece.errors import CardinalityError, PlanError
 from apiece.records import Task
 
@@ -115,16 +121,21 @@ class DrawnPlan:
         scoring = {"scoring": "rotating"} if self.rotates else {}
         return self.design.describe() | scoring
 
-    def draw(self, index: int, size: int) -> Task:
-        """Draw a task of any index for all points; a ``size`` of 0 is drawn, too."""
-        return self._draw(index, self.points, size)
+    def draw(self, index: int, size: int, usable: BoolArray | None = None) -> Task:
+        """Draw a task of any index for all points; a ``size`` of 0 is drawn, too.
 
-    def _draw(self, index: int, block: IntArray, size: int) -> Task:
+        Where rows rotate, ``usable`` says which of them may train and score.
+        """
+        return self._draw(index, self.points, size, usable)
+
+    def _draw(
+        self, index: int, block: IntArray, size: int, usable: BoolArray | None = None
+    ) -> Task:
         rng = stream(self.seed, index)
         k = size or self.design.draw_size(rng)
         alone = int(block[0]) if len(block) == 1 else -1
         if self.rotates:
-            return self._draw_rotating(index, block, k, rng)
+            return self._draw_rotating(index, block, k, rng, usable)
         subset = np.concatenate(
             [
                 _draw_without(rng, members, count, alone)
@@ -135,12 +146,27 @@ class DrawnPlan:
         outside = block if alone >= 0 else block[~np.isin(block, subset)]
         return Task(index, subset, outside, int(rng.integers(2**31)))
 
-    def _draw_rotating(self, index: int, block: IntArray, k: int, rng: np.random.Generator) -> Task:
+    def _draw_rotating(
+        self,
+        index: int,
+        block: IntArray,
+        k: int,
+        rng: np.random.Generator,
+        usable: BoolArray | None,
+    ) -> Task:
         """Draw active blocks of rows, and split these between D and the scoring rows."""
         n_pool, block_of = len(self.strata), self.rotation.block_of
-        alone = block[0] if len(block) == 1 and block[0] < n_pool else None
-        active = self.rotation.draw(rng, k, None if alone is None else int(block_of[alone]))
+        inside = block[block < n_pool]
+        active = self.rotation.draw(
+            rng,
+            k,
+            without=int(block_of[inside[0]]) if len(block) == len(inside) == 1 else None,
+            usable=usable,
+            leaves_block=len(inside) > 0,
+        )
         is_active = active[block_of]
+        if usable is not None:
+            is_active = is_active & usable
         members = [rows[is_active[rows]] for rows in self.members]
         sizes = np.array([len(rows) for rows in members])
         counts = allocate(k, sizes, sizes - 1)  # one row of each class scores
@@ -153,7 +179,6 @@ class DrawnPlan:
         rng.shuffle(subset)
         scores = is_active.copy()
         scores[subset] = False
-        inside = block[block < n_pool]
         valued = np.concatenate([inside[~is_active[inside]], block[block >= n_pool]])
         seed = int(rng.integers(2**31))
         return Task(
@@ -225,32 +250,48 @@ def make_plan(
             "no points are to be valued: expected at least one. Pass points=, or candidates=."
         )
     codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
+    names = class_names if strata is not None else None
     empty = DrawnPlan(design, seed, codes, points, np.empty(0, dtype=np.int64), rotates=rotates)
-    check_sizes(
-        design.k_min,
-        design.k_max,
-        np.bincount(codes),
-        empty.most,
-        class_names if strata is not None else None,
-    )
     if rotates:
-        _check_rotation(design, codes)
+        check_rotation(design, codes, names)
+    check_sizes(design.k_min, design.k_max, np.bincount(codes), empty.most, names)
     round_sizes, n_contributions = _rounds(empty)
     return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
 
 
-def _check_rotation(design: Design, strata: IntArray) -> None:
-    """Raise a clear error unless rows can take turns at every size of the design."""
-    n_rows = len(strata)
-    if n_rows < 2 * N_BLOCKS:
+def check_rotation(design: Design, strata: IntArray, names: Sequence[object] | None) -> None:
+    """Raise a clear error unless rows can take turns at every size of the design.
+
+    Parameters
+    ----------
+    design
+        Its sizes.
+    strata, names
+        Class code of every row, and the labels of the classes; None for regression.
+    """
+    counts = np.bincount(strata)
+    n_rows, rarest = len(strata), int(counts.argmin())
+    turns = "since rows take turns in training, scoring and being valued"
+    if n_rows < LEAST_ROWS:
         raise CardinalityError(
-            f"the table has {n_rows} rows: expected at least {2 * N_BLOCKS}, since rows take "
-            "turns in training, scoring and being valued. Pass more rows, or a validation set."
+            f"the table has {n_rows} rows: expected at least {LEAST_ROWS}, {turns}. Pass more "
+            "rows, or a validation set (X_val= and y_val=, or --validation FILE)."
         )
-    if design.k_max > largest_size(n_rows):
+    if counts[rarest] < LEAST_OF_A_CLASS and names is not None:
+        n_rare = int((counts < LEAST_OF_A_CLASS).sum())
+        more = f" (and {n_rare - 1} more of the classes are as rare)" if n_rare > 1 else ""
+        raise CardinalityError(
+            f"class {names[rarest]!r} has {counts[rarest]} row(s){more}: expected at least "
+            f"{LEAST_OF_A_CLASS} of every class, {turns}. Add rows, merge or remove the class, or "
+            "pass a validation set (X_val= and y_val=, or --validation FILE); if the target is a "
+            "quantity, pass kind='regression' (--task regression)."
+        )
+    largest = largest_size(n_rows, len(counts))
+    if design.k_max > largest:
         raise CardinalityError(
             f"k_max={design.k_max} does not fit a table of {n_rows:,} rows that also score: "
-            f"expected at most {largest_size(n_rows):,}. Lower k_max, or pass a validation set."
+            f"expected at most {largest:,}. Lower k_max (sizes=, --sizes), or pass a validation "
+            "set."
         )
 
 

@@ -18,6 +18,7 @@ from apiece._base.typing import AnyArray, IntArray
 from apiece.collection._design import log_spaced
 from apiece.collection._groups import GroupPlan
 from apiece.collection._plan import DrawnPlan
+from apiece.collection._rotation import largest_size
 from apiece.collection._trainings import TrainingPlan
 from apiece.data import Dataset, Groups
 from apiece.engines import Engine, surrogate_of
@@ -31,14 +32,44 @@ if TYPE_CHECKING:
 _THEORY_SIZES = 5  # at which what theory says of a point is kept; between them it is smooth
 
 
-def default_sizes(dataset: Dataset, groups: Groups | None = None) -> tuple[int, int]:
-    """Return the sizes used when none are given: up to half of the pool, at most 1,000.
+_MOST = 1_000  # points of a training set by default
+_MOST_QUICK = 20_000  # where an engine values many points at once and scoring rows rotate
 
-    Where whole groups are valued, it is half of the pool without the largest of them.
+
+def default_sizes(
+    dataset: Dataset,
+    groups: Groups | None = None,
+    *,
+    group_size: int | None = None,
+    rotates: bool = False,
+    is_quick: bool = False,
+) -> tuple[int, int]:
+    """Return the sizes used when none are given.
+
+    On a validation set they go up to half of the pool, at most 1,000. Where scoring rows rotate,
+    they go as far as the rows allow, so that little has to be extrapolated to the whole table: to
+    two thirds of it, at most 1,000, or 20,000 with a quick engine.
+
+    Parameters
+    ----------
+    dataset
+        Its pool and classes.
+    groups, group_size
+        The groups that are valued, if any, and how many rows of each join. A training set holds
+        no row of a group that joins as a whole.
+    rotates
+        Whether rows take turns in scoring.
+    is_quick
+        Whether the engine is, see `Engine.is_quick`.
     """
     inside = [0] if groups is None else [(rows < dataset.n_pool).sum() for rows in groups.rows]
-    k_max = min(1000, (dataset.n_pool - int(max(inside))) // 2)
-    k_min = max(k_max // 10, 2 * dataset.n_classes, min(10, k_max))
+    n_rows = dataset.n_pool - (int(max(inside)) if group_size is None else 0)
+    usual = min(_MOST, n_rows // 2)
+    k_max = usual
+    if rotates and group_size is None:
+        largest = largest_size(n_rows, max(1, dataset.n_classes))
+        k_max = min(largest, _MOST_QUICK if is_quick else _MOST)
+    k_min = max(usual // 10, 2 * dataset.n_classes, min(10, k_max))
     return min(k_min, k_max), k_max
 
 

@@ -233,7 +233,7 @@ def _check_given(X_val: object, y_val: object, validation: object) -> None:
         given, absent = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise DataError(
             f"{given} is given without {absent}: expected both or neither. Pass {absent} as well, "
-            "or leave both out to carve a validation set from the rows."
+            "or leave both out: rows then take turns in scoring."
         )
     if validation is not None:
         raise DataError(

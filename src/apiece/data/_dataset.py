@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(PointSet):
-    """Points to value, and the validation set on which their worth is measured.
+    """Points to value, and the validation set on which their worth is measured, if there is one.
+
+    Without a validation set of yours nothing is set aside: rows take turns in training, scoring
+    and being valued.
 
     Make one with `from_csv`, `from_arrays` or another constructor. A point is known by its
     position: ``0 .. n_pool - 1`` are the pool, from which training sets are drawn; from ``n_pool``
@@ -35,9 +38,9 @@ class Dataset(PointSet):
     --------
     >>> dataset = Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"])
     >>> dataset
-    Dataset(2 points x 1 feature, 2 classes, 2 validation rows, target 'target')
+    Dataset(4 points x 1 feature, 2 classes, 0 validation rows, target 'target')
     >>> dataset.labels().tolist()
-    ['no', 'yes']
+    ['no', 'yes', 'no', 'yes']
     """
 
     @classmethod
@@ -74,7 +77,8 @@ class Dataset(PointSet):
             Labels or quantities, shape ``(n_rows,)``.
         X_val, y_val
             A validation set of your own, shapes ``(n_validation, n_features)`` and
-            ``(n_validation,)``; left out, it is carved from the rows.
+            ``(n_validation,)``. Left out, nothing is set aside: `collect` lets rows take turns in
+            scoring, and every row is valued.
         ids
             Names for the rows, shape ``(n_rows,)``; left out, the index of a frame, or the row
             numbers from 0.
@@ -86,9 +90,8 @@ class Dataset(PointSet):
         sample_weight
             Weights of the rows in training, shape ``(n_rows,)``; `collect` then refits models.
         validation
-            How much to carve: a fraction, a number of rows, or None for a fifth of the rows, at
-            most 1,000. Classes are represented in proportion. 0 sets nothing aside: `collect` then
-            lets rows take turns in scoring.
+            Rows to set aside as a fixed validation set: a fraction or a number of rows, with the
+            classes in proportion. None (default) and 0 set nothing aside.
         kind
             ``"classification"`` or ``"regression"``; None decides from ``y``.
         preprocess
@@ -179,8 +182,9 @@ class Dataset(PointSet):
         target
             The column to predict.
         validation
-            How much to carve (a fraction, a number of rows, or None for a fifth of the rows, at
-            most 1,000), or a table of validation rows, or the file that holds one.
+            A fixed validation set: a table of rows, the file that holds one, or how many rows to
+            set aside (a fraction or a number). None (default) and 0 set nothing aside: `collect`
+            lets rows take turns in scoring, and every row is valued.
         preprocess
             ``"auto"`` for the steps below; a scikit-learn transformer or pipeline, which gets the
             columns that are left and is fitted to the pool; or None to keep the table as it is, so

@@ -37,7 +37,7 @@ def set_aside(
     part
         All rows.
     validation
-        How many to set aside, as in `Dataset.from_arrays`.
+        How many to set aside, as in `Dataset.from_arrays`; None or 0 for none.
     classes
         The labels behind the class codes; None for regression.
     seed
@@ -48,7 +48,7 @@ def set_aside(
     tuple of Part, Part and dict
         The pool, the scoring rows, and what was done, ready for JSON.
     """
-    if isinstance(validation, numbers.Real) and validation == 0:
+    if validation is None or (isinstance(validation, numbers.Real) and validation == 0):
         return part, part.take(np.empty(0, dtype=np.int64)), {"carved": 0}
     codes = None if classes is None else part.y
     pool, rest = carve(len(part.y), validation, seed=seed, codes=codes, classes=classes)

@@ -251,15 +251,6 @@ class PointSet:
                 "pool, candidates and validation rows. Read it as it was read for collect."
             )
 
-    def check_scores(self, what: str) -> None:
-        """Raise a clear error where ``what`` needs a validation set and there is none."""
-        if not self.n_validation:
-            raise DataError(
-                f"{what} measures the loss on a validation set, and this dataset sets no rows "
-                "aside: expected some. Read it with validation=0.2 (--validation 0.2), or with "
-                "rows of your own to score on."
-            )
-
     def scored_by(self, rows: IntArray) -> Self:
         """Return the same points with some rows of the pool in place of the validation set."""
         scored = object.__new__(type(self))  # checked already
@@ -360,7 +351,7 @@ class PointSet:
         --------
         >>> from apiece.data import Dataset
         >>> print(Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 3, [3, 5, 9, 5] * 3).summary())
-        9 points to value, 1 feature, 3 rows to score on
+        12 points to value, 1 feature, all score in turns
         target target: 3 classes (3..9); kind='regression' (--task regression) if it is a quantity
         """
         parts = [f"{count(self.n_pool, 'point')} to value", count(self.n_features, "feature")]

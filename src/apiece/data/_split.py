@@ -18,7 +18,6 @@ from apiece._base.typing import AnyArray, IntArray
 from apiece.errors import DataError
 
 _CARVING: Final = 0x63617276  # the stream of the carving, apart from those of the tasks
-_MOST_ROWS: Final = 1_000  # the paper's validation set
 
 
 def carve(
@@ -36,7 +35,7 @@ def carve(
     n_rows
         Number of rows, at least 3.
     validation
-        None for a fifth of the rows (at most 1,000), a fraction in (0, 1), or a count of rows.
+        A fraction in (0, 1), or a count of rows.
     seed
         The same seed carves the same rows.
     codes, classes
@@ -68,12 +67,10 @@ def carve(
 def validation_rows(validation: object, n_rows: int, n_classes: int = 1) -> int:
     """Return how many rows to carve for the ``validation`` asked for.
 
-    >>> validation_rows(None, 500), validation_rows(0.1, 500), validation_rows(40, 500)
-    (100, 50, 40)
+    >>> validation_rows(0.1, 500), validation_rows(40, 500)
+    (50, 40)
     """
     least, most = n_classes, n_rows - max(2, n_classes)
-    if validation is None:
-        return min(max(min(n_rows // 5, _MOST_ROWS), least), most)
     is_number = isinstance(validation, numbers.Real) and not isinstance(validation, bool)
     if is_number and not isinstance(validation, numbers.Integral):
         fraction = float(validation)  # type: ignore[arg-type]
@@ -91,7 +88,7 @@ def validation_rows(validation: object, n_rows: int, n_classes: int = 1) -> int:
         raise DataError(
             f"validation={n_carved} does not fit a table of {n_rows:,} rows: expected "
             f"{least} to {most:,} rows{for_each} on either side. Pass a size in that "
-            "range, or leave validation out to take a fifth of the rows."
+            "range, or leave validation out: rows then take turns in scoring."
         )
     return n_carved
 

@@ -63,9 +63,10 @@ def small_data(dataset: PointSet) -> str | None:
     reasons = []
     n_scoring = dataset.n_validation or dataset.n_pool  # without a validation set all rows score
     if n_scoring < FEW_SCORING_ROWS:
+        of_what = " to score on" if dataset.n_validation else ""
         reasons.append(
-            f"only {count(n_scoring, 'row')} to score on (at least {FEW_SCORING_ROWS} "
-            "are better), so values depend on which rows these are"
+            f"only {count(n_scoring, 'row')}{of_what} (at least {FEW_SCORING_ROWS} are better), so "
+            "values depend on which rows these are"
         )
     if dataset.classes is not None:
         counts = np.bincount(dataset.y, minlength=dataset.n_classes)

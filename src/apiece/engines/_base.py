@@ -39,6 +39,9 @@ class Engine(ABC):
         The name that chooses the engine, also written to manifests.
     is_exact
         Whether contributions equal those of a converged refit.
+    is_quick
+        Whether many points are valued at once for little more than one fit. Default sizes are
+        then larger, and picks are valued together unasked.
     rows_per_shard
         How many contributions make a unit of work of a few seconds.
     made_for
@@ -47,6 +50,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     is_exact: ClassVar[bool] = True
+    is_quick: ClassVar[bool] = False
     rows_per_shard: ClassVar[int] = 50_000
     made_for: ClassVar[tuple[str, ...]] = ()
 

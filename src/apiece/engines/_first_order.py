@@ -40,6 +40,7 @@ class FirstOrderEngine(Engine):
     """Influence functions for least squares, ridge and logistic regression."""
 
     name: ClassVar[str] = "first-order"
+    is_quick: ClassVar[bool] = True
     is_exact: ClassVar[bool] = False
 
     @classmethod

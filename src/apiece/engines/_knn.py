@@ -56,6 +56,7 @@ class KNNEngine(Engine):
     """Nearest neighbours: contributions of all points from one table of distances."""
 
     name: ClassVar[str] = "knn"
+    is_quick: ClassVar[bool] = True
     made_for: ClassVar[tuple[str, ...]] = ("KNeighborsClassifier", "KNeighborsRegressor")
 
     @classmethod

@@ -55,6 +55,7 @@ class LinearEngine(Engine):
     """Least squares and ridge: contributions of all points from one factorisation."""
 
     name: ClassVar[str] = "linear"
+    is_quick: ClassVar[bool] = True
     made_for: ClassVar[tuple[str, ...]] = ("LinearRegression", "Ridge")
 
     @classmethod

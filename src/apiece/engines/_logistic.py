@@ -78,6 +78,7 @@ class LogisticEngine(GLMEngine):
     """Contributions under logistic regression with an L2 penalty, for any number of classes."""
 
     name: ClassVar[str] = "logistic"
+    is_quick: ClassVar[bool] = True
     made_for: ClassVar[tuple[str, ...]] = ("LogisticRegression",)
 
     @classmethod

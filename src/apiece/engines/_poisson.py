@@ -33,6 +33,7 @@ class PoissonEngine(GLMEngine):
     """Contributions under Poisson regression with an L2 penalty."""
 
     name: ClassVar[str] = "poisson"
+    is_quick: ClassVar[bool] = True
     made_for: ClassVar[tuple[str, ...]] = ("PoissonRegressor",)
 
     @classmethod

@@ -18,6 +18,7 @@ import apiece
 from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.collection import largest_size
 from apiece.data import Dataset
 from apiece.estimators import DEFAULT_METHOD
 from apiece.experiments._result import Experiment
@@ -58,8 +59,9 @@ def addition(
     Parameters
     ----------
     dataset
-        Pool and validation rows, half of which are kept for testing. Points are selected from
-        its candidates, or from random points of the pool if it has none.
+        The data. Half of its validation rows, or without any a fifth of its rows, are kept for
+        testing. Points are selected from its candidates, or from random points of the pool if it
+        has none.
     take
         How many points each selection adds.
     at
@@ -82,7 +84,7 @@ def addition(
         (1,000); ``samples``, contributions per candidate for laws and Shapley values (200);
         ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in `apiece.collect`;
         ``run``, contributions of the dataset's candidates that were collected before; ``test``,
-        features and targets of the rows to test on, instead of half of the validation rows.
+        features and targets of the rows to test on, instead of rows of the dataset.
 
     Returns
     -------
@@ -252,12 +254,15 @@ class CandidatePool:
         if not dataset.n_candidates:
             dataset = moved_outside(dataset, n_candidates, seed)
         trial = Trial.of(dataset, model=model, metric=metric, seed=seed, test=test)
-        low, high = sizes[0], sizes[-1]
+        low, high, data = sizes[0], sizes[-1], trial.dataset
         if high == low:  # a law needs different sizes, on both sides of the requested one
-            low, high = max(1, low // 2), min(2 * low, dataset.n_pool)
+            most = data.n_pool
+            if not data.n_validation:
+                most = max(low, largest_size(data.n_pool, max(1, data.n_classes)))
+            low, high = max(1, low // 2), min(2 * low, most)
         if run is None:
             run = apiece.collect(
-                trial.dataset,
+                data,
                 points=[],
                 sizes=(low, high),
                 samples=samples,

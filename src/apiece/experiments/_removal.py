@@ -96,7 +96,8 @@ def removal(
     Parameters
     ----------
     dataset
-        Pool and validation rows, half of which are kept for testing.
+        The data. Half of its validation rows, or without any a fifth of its rows, are kept for
+        testing.
     remove
         ``lowest`` (the model should improve) or ``highest`` (it should suffer: the gains are then
         turned around, so that more is better for a valuation here too).

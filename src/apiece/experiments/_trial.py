@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,17 +15,23 @@ from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
 from apiece.losses import Loss
 
+_LEAST_ROWS: Final = 50
+_MOST_TESTED: Final = 1_000
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A dataset whose points are valued on one half of its validation rows and tested on the other.
+    """A dataset to value points in, and rows that have no part in it, on which a value is tested.
+
+    The test rows are half of the validation rows; without a validation set, a fifth of the rows of
+    the pool (at most 1,000), and the others take turns in scoring.
 
     Parameters
     ----------
     dataset
-        The points, with the half of the validation rows on which they are valued.
+        The points, and the validation rows on which they are valued, if there are any.
     X_test, y_test
-        The other half.
+        The rows to test on.
     model, metric
         What is trained, and its loss.
     seed
@@ -49,7 +55,9 @@ class Trial:
         seed: int,
         test: tuple[FloatArray, AnyArray] | None = None,
     ) -> Trial:
-        """Split the validation rows in two, class by class, unless rows to test on are given."""
+        """Set rows aside to test on, class by class, unless they are given."""
+        if test is None and not dataset.n_validation:
+            dataset, test = _carved(dataset, seed)
         if test is not None:
             engine, _ = choose_engine(dataset, model=model, metric=metric, engine="refit")
             part = replace(dataset, groups=None)  # experiments are about points
@@ -115,6 +123,24 @@ class Trial:
             strata=data.y if data.is_classification else None,
             class_names=None if data.classes is None else data.classes.tolist(),
         )
+
+
+def _carved(dataset: Dataset, seed: int) -> tuple[Dataset, tuple[FloatArray, AnyArray]]:
+    """Take a fifth of the pool, at most 1,000 rows, out of it to test on, classes in proportion."""
+    if dataset.n_pool < _LEAST_ROWS:
+        raise PlanError(
+            f"the data has {dataset.n_pool} rows: expected at least {_LEAST_ROWS}, a fifth of "
+            "which test what was valued on the others. Pass more rows."
+        )
+    order = stream(seed, 1).permutation(dataset.n_pool)
+    if dataset.is_classification:
+        order = order[np.argsort(dataset.y[order], kind="stable")]
+    n_test = min(dataset.n_pool // 5, _MOST_TESTED)
+    places = np.linspace(0, len(order) - 1, n_test).round().astype(np.int64)
+    tested, kept = np.sort(order[places]), np.sort(np.delete(order, places))
+    outside = np.arange(dataset.n_pool, dataset.n_points)
+    part = dataset.with_points(np.concatenate([kept, outside]), n_pool=len(kept))
+    return part, (dataset.take(tested), dataset.y[tested])
 
 
 def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:

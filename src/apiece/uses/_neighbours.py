@@ -1,6 +1,6 @@
 r"""KNN-Shapley: exact Shapley values when the model is nearest neighbours, in closed form.
 
-For one validation row with target $t$, let players be sorted by distance, $1, \ldots, N$. A set $S$
+For one scoring row with target $t$, let players be sorted by distance, $1, \ldots, N$. A set $S$
 is worth what its $K$ nearest members predict (Jia et al., PVLDB 2019):
 
 $$U(S) = \frac{1}{K} \sum_{j \in S_K} 1[y_j = t] \quad\text{or}\quad
@@ -20,6 +20,9 @@ $$s_i - s_{i+1} = -(u_i - u_{i+1})\Bigl[(u_i + u_{i+1} - 2t)\,\frac{m}{i}
 
 $m_l = \min(K - 1, l - 2)$: the last two terms are $2\,\mathbb{E}[R]$. Values sum to
 $U(\text{all}) - U(\emptyset)$, which fixes the level. Sorting is all the work.
+
+Without a validation set every row of the pool scores the others: the players are then all points
+but the row itself, and a point's value is the mean over the rows that are not the point.
 """
 
 from __future__ import annotations
@@ -39,23 +42,24 @@ _ENTRIES: Final = 4_000_000  # distances held at once: 32 MB
 
 
 def knn_shapley(dataset: Dataset, *, n_neighbors: int = 5) -> pd.DataFrame:
-    r"""Value every point by its exact Shapley value for nearest neighbours, mean over validation.
+    r"""Value every point by its exact Shapley value for nearest neighbours, mean over scoring rows.
 
     The players are all points of the dataset, pool and candidates; distances are Euclidean, so
     features should be on one scale. Of equal distances the earlier point counts as nearer.
-    Quantities are taken around the mean of all points, which is what the empty set predicts.
+    Quantities are taken around the mean of all points, which is what the empty set predicts. The
+    validation set scores; without one, every row of the pool scores the other points.
 
     Parameters
     ----------
     dataset
-        Points and validation set.
+        Points, and the validation set if there is one.
     n_neighbors
         $K$, how many neighbours predict.
 
     Returns
     -------
     pandas.DataFrame
-        Column ``value``, indexed by id: a share of validation rows predicted rightly, or a decrease
+        Column ``value``, indexed by id: a share of scoring rows predicted rightly, or a decrease
         of the squared error; positive helps. Values are exact and have no interval.
 
     Examples
@@ -73,9 +77,9 @@ def knn_shapley(dataset: Dataset, *, n_neighbors: int = 5) -> pd.DataFrame:
             f"n_neighbors={n_neighbors}: expected a whole number of at least 1. "
             "Pass for example n_neighbors=5."
         )
-    dataset.check_scores("KNN-Shapley")
-    X, V = dataset.points_X, dataset.X_val
-    y, target = dataset.points_y, dataset.y_val
+    is_own = not dataset.n_validation  # rows of the pool score the other points
+    X, V = dataset.points_X, dataset.X if is_own else dataset.X_val
+    y, target = dataset.points_y, dataset.y if is_own else dataset.y_val
     if not dataset.is_classification:
         y, target = y - y.mean(), target - dataset.points_y.mean()
     total = np.zeros(len(X))
@@ -83,14 +87,19 @@ def knn_shapley(dataset: Dataset, *, n_neighbors: int = 5) -> pd.DataFrame:
     step = max(1, _ENTRIES // len(X))
     for start in range(0, len(V), step):
         rows, t = V[start : start + step], target[start : start + step, None]
-        # The square of the validation row is the same for all players, and left out.
-        order = np.argsort(square - 2 * rows @ X.T, axis=1, kind="stable")
+        # The square of the scoring row is the same for all players, and left out.
+        distance = square - 2 * rows @ X.T
+        if is_own:
+            distance[np.arange(len(rows)), np.arange(start, start + len(rows))] = -np.inf
+        order = np.argsort(distance, axis=1, kind="stable")[:, int(is_own) :]
         if dataset.is_classification:
             ordered = _of_classes((y[order] == t).astype(np.float64) / n_neighbors, n_neighbors)
         else:
             ordered = _of_quantities(y[order] / n_neighbors, t, n_neighbors)
         total += np.bincount(order.ravel(), ordered.ravel(), minlength=len(X))
-    return pd.DataFrame({"value": total / len(V)}, index=pd.Index(dataset.ids, name="point"))
+    n_scoring = np.full(len(X), float(len(V)))
+    n_scoring[: dataset.n_pool] -= is_own  # a row does not score itself
+    return pd.DataFrame({"value": total / n_scoring}, index=pd.Index(dataset.ids, name="point"))
 
 
 def _of_classes(u: FloatArray, n_neighbors: int) -> FloatArray:

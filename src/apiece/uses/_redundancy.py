@@ -15,10 +15,16 @@ what comes of the training sets and what comes of these rows, which picks would 
 to, the more so the larger the training set; and a pick is one that raises most the lower bound of
 what the set gains, its mean less one standard error. In the end the picks are measured again, on
 training sets that had no part in picking them: their gains sum to the gain of the set.
+
+Without a validation set, rows take turns in scoring, as in a run: each training set comes with
+scoring rows of its own, none of them in the training set or among the picks, and values the points
+of the pool that are in neither. More training sets are drawn then, so that each point of the
+shortlist is valued by as many as asked for.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,7 +34,7 @@ import numpy as np
 from apiece._base.progress import current_tracker
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.collection import Design, DrawnPlan, make_plan
+from apiece.collection import Design, DrawnPlan, make_plan, valued_share
 from apiece.data import Dataset, take_rows
 from apiece.errors import PlanError
 from apiece.records import Task
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from apiece.engines import Engine
 
 
-_QUICK: Final = ("linear", "logistic", "knn")  # engines that value many points at once
 _ENOUGH: Final = 50  # validation rows that a training set is judged by, at least, if there are
 _MOST: Final = 500_000  # contributions that take them a minute or so
 
@@ -64,7 +69,8 @@ class Together:
     sizes
         The smallest and the largest training set.
     draws
-        Training sets for each pick, and parts of the validation rows.
+        Training sets that value each point of the pool for each pick, and parts of the validation
+        rows.
     most
         Picks at most.
     model, metric, engine
@@ -89,7 +95,7 @@ class Together:
                 f"draws={self.draws} training sets for each pick: expected a whole number of at "
                 "least 2. Pass for example draws=10."
             )
-        self.dataset.check_scores("redundancy='aware'")
+        self._rotates = not self.dataset.n_validation
         self.position = self.dataset.positions(self.ids)
         self._engine: Engine
         self._engine = self._judge(np.arange(self.dataset.n_validation))
@@ -102,7 +108,8 @@ class Together:
         design = Design.of(
             (low, high),
             name="grid" if low == high else "uniform",
-            samples=self.draws * (self.most + 1),
+            # Rotating draws are made one by one, without the picks, and need no rounds.
+            samples=1 if self._rotates else self.draws * (self.most + 1),
         )
         return make_plan(
             design,
@@ -111,7 +118,16 @@ class Together:
             seed=self.seed,
             strata=data.y if data.is_classification else None,
             class_names=None if data.classes is None else data.classes.tolist(),
+            rotates=self._rotates,
         )
+
+    @cached_property
+    def _n_sets(self) -> int:
+        """Training sets for each pick: where rows rotate, each values a share of the pool."""
+        n_pool = self.dataset.n_pool
+        if not self._rotates or (self.position >= n_pool).all():
+            return self.draws
+        return math.ceil(self.draws / valued_share(self.sizes[1], n_pool))
 
     def _judge(self, rows: IntArray) -> Engine:
         """Return an engine that judges by some of the validation rows."""
@@ -140,11 +156,11 @@ class Together:
     def is_quick(self) -> bool:
         """Whether picking takes a minute or so, rather than hours."""
         n_contributions = self.most * self.draws * len(self.position)
-        return self._engine.name in _QUICK and n_contributions <= _MOST
+        return self._engine.is_quick and n_contributions <= _MOST
 
     def pick(self, rules: Rules) -> Joint:
         """Pick rows one after the other, then measure what each gained."""
-        basket, so_far = Basket(rules), np.zeros((self.draws, 1))
+        basket, so_far = Basket(rules), np.zeros((self._n_sets, 1))
         tracker = current_tracker()
         tracker.start(self.most)
         while not basket.is_full:
@@ -164,14 +180,16 @@ class Together:
         return self._measured(np.array(basket.rows, dtype=np.int64))
 
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
-        """Return what rows gain after the picks, by training set, shape ``(draws, n_rows)``.
+        """Return what rows gain after the picks, by training set, shape ``(n_sets, n_rows)``.
 
-        A training set that a row is in already tells nothing of it, and has nan.
+        A training set that a row is in already, or that it scores, tells nothing of it: nan.
         """
-        gains = np.full((self.draws, len(rows)), np.nan)
+        gains = np.full((self._n_sets, len(rows)), np.nan)
         points = self.position[rows]
-        for number, task in enumerate(self._draw()):
+        for number, task in enumerate(self._draw(self._n_sets, picked)):
             is_outside = ~np.isin(points, task.subset)
+            if task.scoring is not None:
+                is_outside &= ~np.isin(points, task.scoring)
             if is_outside.any():
                 gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
         return gains
@@ -179,7 +197,7 @@ class Together:
     def _measured(self, rows: IntArray) -> Joint:
         """Measure each pick after those before it, on training sets of their own."""
         gains = np.empty((self.draws, len(rows)))
-        for number, task in enumerate(self._draw()):
+        for number, task in enumerate(self._draw(self.draws, rows.tolist())):
             # A pick that happens to be in D joins in its turn.
             subset = task.subset[~np.isin(task.subset, self.position[rows])]
             for step, row in enumerate(rows):
@@ -189,13 +207,22 @@ class Together:
                 ).item()
         return Joint(rows, _mean(gains), _error(gains))
 
-    def _draw(self) -> list[Task]:
-        first, self._next = self._next, self._next + self.draws
-        return [self._plan[index] for index in range(first, self._next)]
+    def _draw(self, n: int, picked: list[int]) -> list[Task]:
+        """Draw fresh training sets; where rows rotate, picks neither train nor score."""
+        indices = range(self._next, self._next + n)
+        self._next += n
+        if not self._rotates:
+            return [self._plan[index] for index in indices]
+        low, high = self.sizes
+        usable = ~np.isin(np.arange(self.dataset.n_pool), self.position[picked])
+        return [self._plan.draw(index, low if low == high else 0, usable) for index in indices]
 
     def _run(self, number: int, task: Task, picked: list[int], points: IntArray) -> FloatArray:
         """Return the contributions of points to a training set that the picks have joined."""
-        judge = self._judges[number % len(self._judges)]
+        if task.scoring is None:
+            judge = self._judges[number % len(self._judges)]
+        else:
+            judge = self._engine.scored_by(task.scoring)
         joined = self.position[np.array(picked, dtype=np.int64)]
         subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
         return judge.run(Task(task.index, subset, points, task.seed)).delta

@@ -9,6 +9,7 @@ import numpy as np
 from apiece._base.check import one_of
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.collection import largest_size
 from apiece.data import Dataset
 from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
@@ -69,8 +70,8 @@ def picks_from_laws(
     redundancy
         ``"aware"`` values every pick together with those before it, by the engine: exact
         contributions to ``draws`` random training sets that the picks so far have joined, each
-        judged by validation rows of its own; a pick raises most the lower bound (the mean less a
-        standard error) of what all picks gain.
+        judged by scoring rows of its own, which are no picks; a pick raises most the lower bound
+        (the mean less a standard error) of what all picks gain.
         ``"none"`` (or None) ranks points one by one, though near-duplicates are then picked
         together, and points that overshoot together. ``"auto"`` is aware where ``dataset`` is
         given, the engine is quick (linear, logistic, knn) and the pool is large enough.
@@ -79,8 +80,9 @@ def picks_from_laws(
     model, metric, engine
         As in `collect`; by default those of the run that the laws were fitted to.
     draws
-        Training sets for each pick, and parts of the validation rows, one for each set as long as
-        a part has 50 rows.
+        Training sets that value each point for each pick. They are scored by parts of the
+        validation rows, one for each set as long as a part has 50 rows, or without a validation set
+        by rows of the pool that are drawn with them.
     shortlist
         How many of the best single points are valued together; 10 for each pick by default. The
         work is about picks x ``draws`` x ``shortlist`` contributions.
@@ -96,7 +98,7 @@ def picks_from_laws(
         utility), ``low``, ``high``, ``p_best`` (probability, given the uncertainty of the laws,
         that these rules pick the point), ``label`` if known, and ``cost`` if given. For
         picks valued together, ``value`` is the gain after the picks above it, measured on training
-        sets of its own, so that the column sums to the gain of all picks on the validation rows;
+        sets of its own, so that the column sums to the gain of all picks;
         ``alone`` is the gain by the law.
 
     Examples
@@ -198,10 +200,10 @@ def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int,
     is_known = model is not None or laws.provenance.model in MODELS
     if dataset is None or not is_known or laws.provenance.groups is not None:
         return False
-    if not dataset.n_validation:
-        return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
     room = dataset.n_pool if is_outside else dataset.n_pool // 2
+    if not dataset.n_validation:
+        room = min(room, largest_size(dataset.n_pool, max(1, dataset.n_classes)))
     return max(2, dataset.n_classes) <= sizes[0] and sizes[1] <= room
 
 

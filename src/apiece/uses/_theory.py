@@ -13,7 +13,8 @@ $$\mathbb{E}[\Delta(z, D)]
 
 with $\sigma^2$ the variance of the noise, $\epsilon$ that of the point itself, and $\Sigma$ the
 second moments of the features. These are the first terms $a_2$ and $a_4$ of a series law; a finite
-validation set has $\nabla L(\theta^*) \neq 0$, so $a_2$ wins in the end.
+validation set has $\nabla L(\theta^*) \neq 0$, so $a_2$ wins in the end. Without a validation set
+$L$ is the loss on the population that the pool stands for; $\theta^*$ minimises it, so $a_2 = 0$.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
     Parameters
     ----------
     dataset
-        Points and validation set; the pool stands for the population, so it should be large.
+        Points, and the validation set if there is one; the pool stands for the population, so it
+        should be large.
     fit_intercept
         Whether the model has an intercept.
 
@@ -57,7 +59,6 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
             f"theory is told for two classes or a regression, not for {dataset.n_classes} classes. "
             "Pass a dataset with one of them."
         )
-    dataset.check_scores("the gradient in theory")
     n_pool = dataset.n_pool
     X, V = dataset.points_X, dataset.X_val
     if fit_intercept:
@@ -76,13 +77,13 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
         scale = 2.0
     residual = y - mu
     hessian = ((X[:n_pool] * curvature[:, None]).T @ X[:n_pool] + np.diag(penalty)) / n_pool
-    slope = -scale * V.T @ (y_val - mu_val) / len(V)
+    slope = -scale * V.T @ (y_val - mu_val) / max(1, len(V))
     direction = np.linalg.solve(hessian, X.T).T  # V^-1 x of every point
     leverage = np.einsum("ij,ij->i", X, direction)
     columns = {
         "residual": residual,
         "leverage": leverage,
-        "a2": -scale * residual * (direction @ slope),
+        "a2": 0.0 - scale * residual * (direction @ slope),
     }
     if not dataset.is_classification:
         variance = (residual[:n_pool] ** 2).sum() / max(1, n_pool - X.shape[1])

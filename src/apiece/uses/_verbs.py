@@ -415,7 +415,7 @@ def advise(
     >>> y = np.arange(400) % 2
     >>> X = rng.normal(size=(400, 4)) + 2.2 * y[:, None]
     >>> y[:40] = 1 - y[:40]  # wrong labels
-    >>> advice = apiece.advise(apiece.Dataset.from_arrays(X, y, validation=0))
+    >>> advice = apiece.advise(apiece.Dataset.from_arrays(X, y))
     >>> advice["advice"][:40].value_counts().idxmax()
     'relabel'
     """

@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import apiece
-from apiece.collection import Design, largest_size, make_plan
+from apiece.collection import Design, largest_size, make_group_plan, make_plan
+from apiece.collection._request import default_sizes
+from apiece.data import groups_of
 from apiece.errors import CardinalityError, PlanError
 
 STRATA = np.repeat([0, 1, 2], [120, 60, 20])
@@ -73,8 +75,44 @@ def test_sizes_that_leave_too_few_rows_to_score_are_refused():
     assert largest_size(200) == 140
     with pytest.raises(CardinalityError, match="at most 140"):
         plan(sizes=(20, 150))
-    with pytest.raises(CardinalityError, match="at least 32"):
-        plan(strata=np.zeros(20, dtype=np.int64), sizes=(4, 8))
+    with pytest.raises(CardinalityError, match="7 rows: expected at least 8"):
+        plan(strata=np.zeros(7, dtype=np.int64), sizes=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("strata", "sizes"),
+    [
+        (np.repeat(np.arange(8), [160, *[3] * 7]), (16, 126)),  # seven classes of three rows
+        (np.repeat(np.arange(50), 4), (50, 137)),
+        (np.zeros(9, dtype=np.int64), (1, 6)),
+        (np.repeat([0, 1], [5, 3]), (2, 5)),
+    ],
+)
+def test_rows_take_turns_in_small_tables_and_rare_classes(strata, sizes):
+    assert sizes[1] == largest_size(len(strata), len(set(strata)))
+    drawn = plan(strata=strata, sizes=sizes)
+    tasks = [drawn[index] for index in range(len(drawn))]
+    valued = np.bincount(np.concatenate([task.points for task in tasks]), minlength=len(strata))
+    assert valued.min() >= 4
+    for task in tasks:
+        parts = np.concatenate([task.subset, task.scoring, task.points])
+        assert len(np.unique(parts)) == len(parts) == len(strata)
+        for rows in (task.subset, task.scoring):
+            assert set(strata[rows]) == set(strata)
+
+
+def test_a_class_too_rare_to_take_turns_is_named():
+    strata = np.repeat([0, 1, 2], [40, 2, 1])
+    with pytest.raises(CardinalityError, match=r"class 2 has 1 row\(s\) \(and 1 more .*--task reg"):
+        make_plan(
+            Design.of((5, 20), samples=2),
+            n_pool=43,
+            points=np.arange(43),
+            seed=0,
+            strata=strata,
+            class_names=[0, 1, 2],
+            rotates=True,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +120,7 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 3))
     y = (X[:, 0] + rng.normal(size=160) > 0).astype(int)
-    return apiece.Dataset.from_arrays(X, y, validation=0)
+    return apiece.Dataset.from_arrays(X, y)
 
 
 def test_a_dataset_that_sets_nothing_aside_rotates_unless_told_otherwise(data):
@@ -92,8 +130,17 @@ def test_a_dataset_that_sets_nothing_aside_rotates_unless_told_otherwise(data):
     assert len(run.ids) == 160
     with pytest.raises(PlanError, match="no validation rows"):
         apiece.collect(data, sizes=(20, 50), scoring="fixed", progress=False)
-    with pytest.raises(PlanError, match="groups"):
-        apiece.collect(data, sizes=(20, 50), groups=np.arange(160) % 4, progress=False)
+
+
+def test_default_sizes_reach_as_far_as_the_rows_allow(data):
+    slow, quick = (
+        apiece.collect(data, samples=1, model=model, random_state=0, progress=False)
+        for model in ("tree", "logistic")
+    )
+    assert slow.manifest.design.sizes == quick.manifest.design.sizes == [10, largest_size(160, 2)]
+    large = apiece.Dataset.from_arrays(np.arange(4000.0)[:, None], np.arange(4000) / 7)
+    assert default_sizes(large, rotates=True, is_quick=True) == (100, largest_size(4000))
+    assert default_sizes(large, rotates=True) == default_sizes(large) == (100, 1000)
 
 
 def test_contributions_are_those_of_refits_scored_on_the_rows_of_the_task(data):
@@ -117,16 +164,59 @@ def test_resumed_and_parallel_runs_equal_one_that_was_not_interrupted(data, tmp_
     assert_array_equal(resumed.theory.terms, again.theory.terms)
 
 
-def test_uses_of_a_run_with_rotating_rows_work_or_say_that_they_need_a_validation_set(
-    data, tmp_path
-):
+GROUPS = np.repeat(["a", "b", "c", "d"], [20, 40, 50, 50])
+
+
+@pytest.mark.parametrize("group_size", [None, 3])
+def test_rows_of_a_group_that_joins_neither_train_nor_score(data, group_size):
+    groups = groups_of(data, GROUPS, np.arange(160))
+    drawn = make_group_plan(
+        Design.of((20, 60), name="log-uniform", samples=12),
+        n_pool=160,
+        **groups._asdict(),
+        group_size=group_size,
+        seed=1,
+        strata=data.y,
+        rotates=True,
+    )
+    tasks = [drawn[index] for index in range(len(drawn))]
+    assert sum(len(task.points) for task in tasks) == drawn.n_contributions
+    scored = np.zeros(160, dtype=bool)
+    for task in tasks:
+        assert not np.isin(task.subset, task.scoring).any()
+        assert set(data.y[task.subset]) == set(data.y[task.scoring]) == {0, 1}
+        scored[task.scoring] = True
+        for group, rows in zip(task.points, task.rows, strict=True):
+            own = groups.rows[group] if group_size is None else rows
+            assert len(rows) == (group_size or len(groups.rows[group]))
+            assert np.isin(rows, groups.rows[group]).all()
+            assert not np.isin(own, np.concatenate([task.subset, task.scoring])).any()
+    assert scored.mean() > 0.95
+
+
+@pytest.mark.parametrize("group_size", [None, 3])
+def test_groups_are_valued_as_refits_scored_on_the_rows_of_the_task(data, group_size):
+    settings = {"groups": GROUPS, "group_size": group_size, "sizes": (20, 60), "samples": 3}
+    settings |= {"random_state": 1, "progress": False}
+    fast = apiece.collect(data, **settings)
+    slow = apiece.collect(data, engine="refit", **settings)
+    assert fast.rotates
+    assert fast.laws().scope == "population"
+    assert_allclose(fast.contributions().delta, slow.contributions().delta, atol=2e-4)
+    assert apiece.value(fast).index.tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_group_without_which_too_little_is_left_is_named(data):
+    settings = {"groups": np.where(np.arange(160) < 140, "most", "rest"), "progress": False}
+    with pytest.raises(
+        CardinalityError, match=r"20 points .* without the 140 rows of group 'most'"
+    ):
+        apiece.collect(data, sizes=(10, 30), **settings)
+
+
+def test_uses_of_a_run_with_rotating_rows_work(data, tmp_path):
     run = apiece.collect(data, sizes=(20, 50), samples=5, random_state=1, progress=False)
     assert len(apiece.value(run)) == 160
     assert len(apiece.select(run, take=3, at=40, dataset=data)) == 3
     page = apiece.report(run, to=tmp_path / "r.html", dataset=data, advice=False)
     assert page.exists()
-    with pytest.raises(apiece.DataError, match="no rows aside"):
-        apiece.select(run, take=3, at=40, dataset=data, redundancy="aware")
-    for baseline in (apiece.uses.knn_shapley, apiece.uses.leave_one_out, apiece.uses.theory):
-        with pytest.raises(apiece.DataError, match=r"validation=0\.2"):
-            baseline(data)

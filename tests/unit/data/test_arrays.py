@@ -121,7 +121,7 @@ def test_the_callers_arrays_are_left_alone():
 
 
 def test_regression_targets_are_floats_without_classes():
-    dataset = Dataset.from_arrays(X, X[:, 0])
+    dataset = Dataset.from_arrays(X, X[:, 0], validation=0.2)
     assert dataset.kind == "regression"
     assert dataset.classes is None
     assert dataset.n_classes == 0
@@ -139,9 +139,9 @@ def test_names_come_from_frames_or_arguments():
 
 
 def test_a_fresh_seed_is_drawn_and_kept():
-    dataset = Dataset.from_arrays(X, Y, random_state=None)
+    dataset = Dataset.from_arrays(X, Y, validation=0.2, random_state=None)
     seed = dataset.preprocessing["validation"]["seed"]
-    again = Dataset.from_arrays(X, Y, random_state=seed)
+    again = Dataset.from_arrays(X, Y, validation=0.2, random_state=seed)
     assert again.fingerprint == dataset.fingerprint
 
 
@@ -213,7 +213,8 @@ def test_a_missing_label_in_a_list_of_strings_is_no_class(complaint):
 
 def test_fewer_than_three_rows_are_refused(complaint):
     assert "2 rows" in complaint(Dataset.from_arrays, X[:2], Y[:2])
-    assert Dataset.from_arrays(X[:3], X[:3, 0]).n_pool == 2
+    assert Dataset.from_arrays(X[:3], X[:3, 0]).n_pool == 3
+    assert Dataset.from_arrays(X[:3], X[:3, 0], validation=1).n_pool == 2
 
 
 def test_duplicate_ids_are_refused(complaint):

@@ -42,7 +42,7 @@ def test_the_names_of_a_class_label_are_the_labels(coded):
 
 @pytest.mark.parametrize(
     ("splits", "n_validation"),
-    [(("train", "test"), 10), (("train", "validation", "test"), 20), (("train",), 12)],
+    [(("train", "test"), 10), (("train", "validation", "test"), 20), (("train",), 0)],
 )
 def test_a_held_out_split_is_the_validation_set(coded, splits, n_validation):
     frames = {"train": coded, "validation": coded.head(20), "test": coded.head(10)}

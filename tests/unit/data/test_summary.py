@@ -18,7 +18,7 @@ def target(y, **options):
 def test_the_summary_counts_what_was_read():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=[0, 1] * 300, g=["u", "v", "w"] * 200, w=1)
     dataset = Dataset.from_pandas(
-        frame, target="y", groups="g", sample_weight="w", candidates=frame.head(2)
+        frame, target="y", groups="g", sample_weight="w", candidates=frame.head(2), validation=0.2
     )
     first, second = dataset.summary().splitlines()
     assert first == (
@@ -38,8 +38,9 @@ def test_numbers_taken_as_classes_come_with_the_way_to_change_that(ratings):
 
 
 def test_rows_that_take_turns_in_scoring_are_summarised():
-    dataset = target(np.resize([0, 1], 60), validation=0)
-    assert dataset.summary().startswith("60 points to value, 2 features, all score in turns")
+    for options in ({}, {"validation": 0}, {"validation": None}):
+        dataset = target(np.resize([0, 1], 60), **options)
+        assert dataset.summary().startswith("60 points to value, 2 features, all score in turns")
 
 
 def test_words_and_fractions_leave_no_doubt_about_the_kind():
@@ -55,18 +56,20 @@ def test_words_and_fractions_leave_no_doubt_about_the_kind():
 
 def test_small_data_is_named_in_plain_words():
     assert small_data(target(np.resize([0, 1], 600))) is None
-    few = small_data(target(np.resize([0, 1], 100)))
+    assert small_data(target(np.resize([0, 1], 100))) is None
+    few = small_data(target(np.resize([0, 1], 100), validation=0.2))
     assert "only 20 rows to score on" in few
-    rare = small_data(target(np.repeat([0, 1], [590, 10])))
+    assert "only 60 rows (at least 100" in small_data(target(np.resize([0, 1], 60)))
+    rare = small_data(target(np.repeat([0, 1], [592, 8])))
     assert "class 1 has 8 rows in the pool" in rare
-    assert "score on" not in rare
-    assert "(and 1 class)" in small_data(target(np.repeat([0, 1, 2], [580, 10, 10])))
+    assert "only" not in rare
+    assert "(and 1 class)" in small_data(target(np.repeat([0, 1, 2], [582, 9, 9])))
 
 
 def test_collect_warns_of_small_data_once_and_not_on_resuming(tmp_path):
     options = {"sizes": (5, 10), "samples": 2, "random_state": 0, "to": tmp_path / "run"}
     dataset = target(np.resize([0, 1], 60))
-    with pytest.warns(ApieceWarning, match="small data: only 12 rows") as caught:
+    with pytest.warns(ApieceWarning, match="small data: only 60 rows") as caught:
         apiece.collect(dataset, **options)
     assert len(caught) == 1
     apiece.collect(dataset, **options)

@@ -143,7 +143,7 @@ def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer,
     gains = np.stack([never, once, twice, seen] + [np.zeros(6)] * (len(laws) - 4), axis=1)
     first = together.position[0]
     tasks = [Task(j, first + np.flatnonzero(np.isnan(gains[j])), first[None], 0) for j in range(6)]
-    monkeypatch.setattr(together, "_draw", lambda: tasks)
+    monkeypatch.setattr(together, "_draw", lambda n, picked: tasks)
     monkeypatch.setattr(together, "_run", lambda j, task, picked, rows: gains[j, rows - first])
     assert together.pick(one_point(laws)).rows.tolist() == [3]
 
