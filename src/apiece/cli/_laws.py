@@ -232,7 +232,7 @@ def _position(run: Run, laws: Laws, point: str) -> int:
             raise
     raise PlanError(
         f"row {point} was set aside to score on, so it has no law: expected one of the "
-        f"{laws.n_points:,} points. Collect with --validation 0, and every row is valued."
+        f"{laws.n_points:,} points. Collect without --validation, and every row is valued."
     )
 
 
