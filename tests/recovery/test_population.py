@@ -7,6 +7,8 @@ the noise s and features of unit covariance (the paper's theorem on least square
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,13 @@ def test_contributions_count_for_less_the_larger_the_noise_of_rows(rotating):
     assert (adjusted.weight > 0).all()
     assert (adjusted.weight <= 1).all()
     assert adjusted.moments().n.sum() == pytest.approx(adjusted.weight.sum())
+
+
+def test_intervals_allow_for_the_rows_of_the_table(rotating):
+    # The same contributions without the theory's noise of rows have narrower intervals.
+    table = rotating.contributions()
+    bare = replace(table, theory=replace(table.theory, row_noise=None))
+    low, high = apiece.fit(table).interval(K)
+    narrow = np.subtract(*apiece.fit(bare).interval(K)[::-1])
+    assert np.all(high - low >= narrow * (1 - 1e-9))
+    assert np.median((high - low) / narrow) > 1.05

@@ -217,10 +217,10 @@ def collect(
     if is_reuse:
         plan = plan_trainings(wanted, dataset, valued, seed=seed, rotates=rotates)
         chosen = scored_in_turns(chosen) if rotates else chosen
-        table = point_table(dataset, plan)
+        table = point_table(dataset, plan, chosen)
     elif found is None:
         plan = make_plan(wanted, points=valued, **drawn)
-        table = point_table(dataset, plan)
+        table = point_table(dataset, plan, chosen)
     else:
         plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
         table = group_table(dataset, plan, found.names)

@@ -108,7 +108,7 @@ def _run_scored(engine: Engine, task: Task) -> Outcome:
     """Run a task that brings its scoring rows, and add what theory predicts for its points."""
     scoring = np.empty(0, dtype=np.int64) if task.scoring is None else task.scoring
     outcome = engine.scored_by(scoring).run(replace(task, scoring=None))
-    surrogate = surrogate_of(engine.dataset)
+    surrogate = surrogate_of(engine.dataset, engine.model)
     if task.rows is not None or not surrogate.is_available:
         return outcome
     return replace(outcome, control=surrogate.control(task))

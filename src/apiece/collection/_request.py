@@ -157,11 +157,12 @@ def _digest(plan: DrawnPlan | GroupPlan | TrainingPlan) -> str:
     return hashlib.blake2b(words, digest_size=8).hexdigest()
 
 
-def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan) -> pd.DataFrame:
+def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine) -> pd.DataFrame:
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
 
     Where scoring rows rotate, and where each training serves all points,
-    ``theory_<size>_<term>`` are what theory says of each point.
+    ``theory_<size>_<term>`` are what theory says of each point. Where scoring rows rotate,
+    ``rows_<size>_<size>`` are the covariance that the choice of rows gives to it.
     """
     import pandas as pd
 
@@ -174,16 +175,26 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan) -> pd.DataFram
             "valued": np.isin(positions, plan.points),
         }
     )
-    surrogate = surrogate_of(dataset)
+    surrogate = surrogate_of(dataset, engine.model)
     is_dense = isinstance(plan, TrainingPlan) and dataset.needs_refit is None
     uses_theory = is_dense or (plan.rotates and not isinstance(plan, TrainingPlan))
     if not (uses_theory and surrogate.is_available):
         return table
+    sizes = log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
     terms = {
         f"theory_{k}_{j}": column
-        for k in log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
+        for k in sizes
         for j, column in enumerate(surrogate.terms(positions, k).T)
     }
+    noise = None
+    if isinstance(plan, DrawnPlan):
+        noise = surrogate.row_noise(positions, sizes, plan.rotation.block_of)
+    if noise is not None:
+        terms |= {
+            f"rows_{k}_{other}": noise[:, i, j]
+            for i, k in enumerate(sizes)
+            for j, other in enumerate(sizes[: i + 1])
+        }
     return table.assign(**terms)
 
 

@@ -1,25 +1,24 @@
-r"""Predictions of contributions by first- and second-order theory, from one cheap model.
+r"""What theory says of contributions, from a cheap model of the table.
 
-A generalised linear model (logistic or least squares, with scikit-learn's penalty) is fitted once
-to all rows of the pool. With the gradient $g_i = r_i x_i$ of row $i$ (its residual times its
-features), the curvature $H$, and $H_k = kH + \lambda I$, theory predicts for a model trained on
-$D$ and scored on rows $V$, to first order,
+A generalised linear model (logistic or least squares, with scikit-learn's penalty) is fitted to all
+rows of the pool, penalised as a training set of $k$ rows is. With the gradient $g_i = r_i x_i$ of
+row $i$ (its residual times its features), the curvature $H$, and $H_k = kH + \lambda I$, theory
+predicts for a model trained on $D$ and scored on rows $V$, to first order,
 
 $$\Delta(z, D) \approx \frac{(\bar g_V - B_k\,\bar g_D)^\top H_k^{-1} g_z}{1 + w_z h_z},
   \qquad B_k = kH H_k^{-1}, \quad h_z = x_z^\top H_k^{-1} x_z.$$
 
-If $D$ and $V$ are drawn from the same rows, the mean of this prediction over draws is known
-exactly. The prediction holds nearly all of the noise of a contribution and none of the signal: it
-is a *control variate*. Subtracting it, less its known mean, does not change the mean of
-contributions, for any model and metric. The better the surrogate describes the model, the more
-noise is removed.
+Where $D$ and $V$ are drawn from the same rows, the mean of that prediction over draws is known
+exactly. It is much of the noise of a contribution, and none of the signal: a *control variate*.
+Subtracting it, less its known mean, leaves the mean of contributions as it is, for every model and
+metric; the better the surrogate describes the model, the more noise goes.
 
-The signal is of second order. By theory it is a combination of a few quantities of each point, the
-*terms*, whose weights estimators learn from the contributions.
+The signal is of second order (`apiece.engines._expansion`). Estimators learn how far to trust it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
@@ -28,48 +27,42 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
+from apiece.engines._expansion import N_TERMS, Mode, terms
+from apiece.engines._models import Model
 from apiece.records import Task
 
-_PENALTY: Final = 1.0
-_SHARE: Final = 0.25  # the surrogate is penalised as a training set of this share of the rows is
+_PENALTY: Final = 1.0  # of models that say nothing of a penalty
+_LEAST_PENALTY: Final = 1e-6
+_STEP: Final = 0.5  # between the logarithms (to base 2) of sizes that models are fitted for
 _MOST_FEATURES: Final = 1_000
 _MOST_ENTRIES: Final = 200_000_000  # of rows, features and classes together
-N_TERMS: Final = 6
-
-
-class _Mode(NamedTuple):
-    """One output of the surrogate (a class, or the target): its curvature and its rows."""
-
-    eigenvalues: FloatArray  # of the mean curvature H, shape (p,)
-    Z: FloatArray  # rows in the basis of eigenvectors, pool and candidates, shape (n_points, p)
-    residual: FloatArray  # shape (n_points,)
-    weight: FloatArray  # curvature of the loss, shape (n_points,)
-    pull: FloatArray  # what the penalty adds to the mean gradient, shape (p,)
-
-    def gradient(self, rows: IntArray) -> FloatArray:
-        """Return the mean gradient of some rows, shape ``(p,)``."""
-        return np.asarray(self.residual[rows] @ self.Z[rows] / len(rows))
+_MOST_REFITTED: Final = 10_000_000  # likewise; beyond it, one model serves all sizes
+_TINY: Final = 1e-9
+_PRODUCTS: Final = 5  # of rows and a square matrix, for what theory predicts
+_MOST_WORK: Final = 1e11  # multiplications for the noise of rows: some ten seconds
+_FEWEST_PARTS: Final = 4  # of the rows, for a jackknife
+_SHARE: Final = 0.25  # of the rows: the size that this one model is penalised for
 
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A generalised linear model of the pool, and the contributions that theory predicts from it.
+    r"""A generalised linear model of the pool, and what theory predicts from it.
 
     Parameters
     ----------
     dataset
         The pool and the candidates.
+    penalty
+        $\lambda$ on the squared coefficients of standardised features, next to the sum of losses.
     """
 
     dataset: Dataset
+    penalty: float = _PENALTY
 
     @property
     def is_available(self) -> bool:
         """Whether the data is small enough for the surrogate to cost little."""
-        data = self.dataset
-        n_outputs = data.n_classes if data.n_classes > 2 else 1
-        size = data.n_points * data.n_features * n_outputs
-        return data.n_features <= _MOST_FEATURES and size <= _MOST_ENTRIES
+        return self.dataset.n_features <= _MOST_FEATURES and self._size <= _MOST_ENTRIES
 
     @cached_property
     def _strata(self) -> IntArray:
@@ -77,18 +70,46 @@ class Surrogate:
         return data.y if data.is_classification else np.zeros(data.n_pool, dtype=np.int64)
 
     @cached_property
-    def _modes(self) -> list[_Mode]:
+    def _size(self) -> int:
+        """Entries of the design, over all outputs."""
+        data = self.dataset
+        n_outputs = data.n_classes if data.n_classes > 2 else 1
+        return int(data.n_points * data.n_features * n_outputs)
+
+    def _modes(self, k: int) -> list[Mode]:
+        """Return the model for training sets of about ``k`` rows, one mode per output."""
+        n = self.dataset.n_pool
+        near = _SHARE * n
+        if self._size <= _MOST_REFITTED:
+            near = 2 ** (_STEP * round(np.log2(max(k, 1)) / _STEP))
+        if near not in self._fitted:
+            self._fitted[near] = self._fit(self.penalty * n / near)
+        return self._fitted[near]
+
+    @cached_property
+    def _fitted(self) -> dict[float, list[Mode]]:
+        return {}
+
+    @cached_property
+    def _design(self) -> tuple[FloatArray, AnyArray]:
+        """Return standardised features with a constant, and targets, of all points."""
         data = self.dataset
         X = np.asarray(data.features(np.arange(data.n_points)), dtype=np.float64)
         pool = X[: data.n_pool]
         spread = pool.std(axis=0)
         X = (X - pool.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        design = np.column_stack([X, np.ones(len(X))])
         targets = data.targets(np.arange(data.n_points))
         if not data.is_classification:
-            scale = float(np.std(targets[: data.n_pool])) or 1.0
-            return [_mode(design, data.n_pool, *_least_squares(design, targets / scale, data))]
-        return [_mode(design, data.n_pool, *parts) for parts in _logistic(design, targets, data)]
+            targets = targets / (float(np.std(targets[: data.n_pool])) or 1.0)
+        return np.column_stack([X, np.ones(len(X))]), targets
+
+    def _fit(self, penalty: float) -> list[Mode]:
+        """Fit the model to the pool with a penalty on the sum of the losses."""
+        design, targets = self._design
+        n, n_classes = self.dataset.n_pool, self.dataset.n_classes
+        if not self.dataset.is_classification:
+            return [_least_squares(design, targets, n, penalty)]
+        return _logistic(design, targets, n, n_classes, penalty)
 
     def control(self, task: Task) -> FloatArray:
         """Predict the first-order part of the contributions of a task, less its mean over draws.
@@ -98,7 +119,7 @@ class Surrogate:
         Parameters
         ----------
         task
-            A task of a rotating plan, with scoring rows.
+            A task with scoring rows of its own.
 
         Returns
         -------
@@ -116,70 +137,108 @@ class Surrogate:
             for rows in (scoring, task.subset)
         ]
         predicted = np.zeros(len(points))
-        for mode, sums in zip(self._modes, self._sums(block_of), strict=True):
-            inverse = 1 / (k * mode.eigenvalues + _PENALTY)
+        modes = self._modes(k)
+        for mode, sums in zip(modes, self._sums(modes, block_of), strict=True):
+            inverse = 1 / (k * mode.eigenvalues + self.penalty)
             shrink = k * mode.eigenvalues * inverse
             drawn = mode.gradient(scoring) - shrink * mode.gradient(task.subset)
             Z, r = mode.Z[points], mode.residual[points]
             damping = 1 + mode.weight[points] * ((Z**2) @ inverse)
-            for left_out in np.unique(block):
-                means = sums.without(int(left_out))
+            for own in np.unique(block):
+                means = sums.without(int(own))
                 away = drawn - (shares[0] @ means - shrink * (shares[1] @ means))
-                mine = block == left_out
+                mine = block == own
                 predicted[mine] += r[mine] * (Z[mine] @ (inverse * away)) / damping[mine]
         return predicted
 
-    def _sums(self, block_of: IntArray) -> list[_BlockSums]:
+    def _sums(self, modes: list[Mode], block_of: IntArray) -> list[_BlockSums]:
         """Sum the gradients of each mode by block and class, once for all tasks."""
-        if self._cache.get("block_of") is not block_of:
-            self._cache["block_of"] = block_of
-            self._cache["sums"] = [
-                _BlockSums.of(mode, self._strata, block_of) for mode in self._modes
+        if self._blocks.get("block_of") is not block_of:
+            self._blocks.clear()
+            self._blocks["block_of"] = block_of
+        if id(modes) not in self._blocks:
+            self._blocks[id(modes)] = [
+                _BlockSums.of(mode, self._strata, block_of) for mode in modes
             ]
-        sums: list[_BlockSums] = self._cache["sums"]
-        return sums
+        found: list[_BlockSums] = self._blocks[id(modes)]
+        return found
 
     @cached_property
-    def _cache(self) -> dict[str, Any]:
+    def _blocks(self) -> dict[Any, Any]:
         return {}
 
     def terms(self, points: IntArray, k: int) -> FloatArray:
-        r"""Return the terms of which $\psi_k$ is a combination, shape ``(n_points, 6)``.
+        """Return what theory predicts and corrections to it, summed over outputs.
 
-        With $q_z = k\,x_z^\top H_k^{-1} S H_k^{-1} x_z$ and the mean outer product $S$ of
-        gradients: $w_z q_z$ (errors of $f_D$ that $z$ corrects), $r_z^2 h_z$ (the step that $z$
-        takes), $r_z^2 q_z$, $w_z h_z$, the pull of the penalty along $g_z$, and
-        $r_z^2 w_z h_z^2$; each damped by powers of $1 + w_z h_z$ and divided by $k$.
+        See `apiece.engines._expansion`; shape ``(n_points, 8)``.
         """
-        total = np.zeros((len(points), N_TERMS))
-        n_pool = len(self._strata)
-        for mode in self._modes:
-            inverse = 1 / (k * mode.eigenvalues + _PENALTY)
-            Z, r, w = mode.Z[points], mode.residual[points], mode.weight[points]
-            gradient = mode.residual[:n_pool, None] * mode.Z[:n_pool]
-            S = gradient.T @ gradient / n_pool
-            h = (Z**2) @ inverse
-            q = k * np.einsum("ia,ab,ib->i", Z * inverse, S, Z * inverse)
-            damping = 1 + w * h
-            pull = r * (Z @ (inverse * mode.pull))
-            total += np.stack(
-                [
-                    w * q / damping,
-                    r**2 * h / damping**2,
-                    r**2 * q / damping**2,
-                    w * h / damping,
-                    pull / damping,
-                    r**2 * w * h**2 / damping**3,
-                ],
-                axis=1,
-            )
-        return total / k
+        found = np.zeros((len(points), N_TERMS))
+        for mode in self._modes(k):
+            found += terms(mode, points, k, self.penalty)
+        return found
+
+    def row_noise(
+        self, points: IntArray, sizes: Sequence[int], block_of: IntArray
+    ) -> FloatArray | None:
+        r"""Return the covariance that the choice of rows gives to what theory predicts.
+
+        The jackknife over $G$ blocks of rows: with the prediction $T_g$ without block $g$,
+        $\frac{G - 1}{G} \sum_g (T_g - \bar T)(T_g - \bar T)^\top$.
+
+        Parameters
+        ----------
+        points
+            Positions of the points.
+        sizes
+            Training-set sizes.
+        block_of
+            Block of every row of the pool, shape ``(n_pool,)``.
+
+        Returns
+        -------
+        FloatArray | None
+            Shape ``(n_points, n_sizes, n_sizes)``; None where it would take too long.
+        """
+        work = _PRODUCTS * len(sizes) * self._size * (self.dataset.n_features + 1)
+        n_parts = min(int(block_of.max()) + 1, int(_MOST_WORK // work))
+        if n_parts < _FEWEST_PARTS:
+            return None
+        block_of = block_of % n_parts
+        blocks = np.unique(block_of)
+        found = np.zeros((len(blocks), len(points), len(sizes)))
+        for j, k in enumerate(sizes):
+            for mode in self._modes(k):
+                for g, block in enumerate(blocks):
+                    left = _without(mode, np.flatnonzero(block_of != block), self.penalty / k)
+                    found[g, :, j] += terms(left, points, k, self.penalty)[:, 0]
+        found -= found.mean(axis=0)
+        share = (len(blocks) - 1) / len(blocks)
+        return np.asarray(share * np.einsum("gpj,gpl->pjl", found, found))
+
+
+def surrogate_of(dataset: Dataset, model: Model | None = None) -> Surrogate:
+    """Return the surrogate of a dataset, penalised as a linear model is, fitted when first used."""
+    return _surrogate(dataset, _PENALTY if model is None else _penalty_of(model.estimator))
 
 
 @lru_cache(maxsize=4)
-def surrogate_of(dataset: Dataset) -> Surrogate:
-    """Return the surrogate of a dataset, fitted when first used."""
-    return Surrogate(dataset)
+def _surrogate(dataset: Dataset, penalty: float) -> Surrogate:
+    return Surrogate(dataset, penalty)
+
+
+def _penalty_of(estimator: Any) -> float:
+    """Return the penalty of scikit-learn's linear models, the last step of a pipeline included."""
+    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    found = _PENALTY
+    if isinstance(last, LinearRegression):
+        found = 0.0
+    elif isinstance(last, LogisticRegression):
+        found = 0.0 if last.penalty is None else 1 / last.C
+    elif isinstance(last, Ridge):
+        found = float(np.mean(last.alpha))
+    return max(found, _LEAST_PENALTY)
 
 
 class _BlockSums(NamedTuple):
@@ -189,7 +248,7 @@ class _BlockSums(NamedTuple):
     rows: FloatArray  # how many, shape (n_blocks, n_strata)
 
     @classmethod
-    def of(cls, mode: _Mode, strata: IntArray, block_of: IntArray) -> _BlockSums:
+    def of(cls, mode: Mode, strata: IntArray, block_of: IntArray) -> _BlockSums:
         shape = (int(block_of.max()) + 1, int(strata.max()) + 1)
         sums = np.zeros((*shape, mode.Z.shape[1]))
         count = np.zeros(shape)
@@ -208,45 +267,52 @@ class _BlockSums(NamedTuple):
         return np.asarray(total / np.maximum(rows, 1.0)[:, None])
 
 
-def _mode(
-    design: FloatArray, n_pool: int, residual: FloatArray, weight: FloatArray, theta: FloatArray
-) -> _Mode:
-    """Turn one output of the surrogate into the basis where its curvature is diagonal."""
-    pool = design[:n_pool]
-    values, vectors = np.linalg.eigh((pool * weight[:n_pool, None]).T @ pool / n_pool)
-    theta = np.append(theta[:-1], 0.0)  # the intercept is not penalised
-    return _Mode(
-        np.maximum(values, 0.0), design @ vectors, residual, weight, _PENALTY * vectors.T @ theta
-    )
+def _mode(design: FloatArray, rows: IntArray, derivatives: tuple[FloatArray, ...]) -> Mode:
+    """Bring one output of the surrogate into the basis where its curvature is diagonal."""
+    residual, weight, bend = derivatives
+    X = design[rows]
+    values, vectors = np.linalg.eigh((X * weight[rows, None]).T @ X / len(rows))
+    return Mode(rows, np.maximum(values, 0.0), design @ vectors, residual, weight, bend)
 
 
-def _least_squares(
-    design: FloatArray, targets: FloatArray, data: Dataset
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    pool, n = design[: data.n_pool], data.n_pool
-    penalty = np.append(np.full(data.n_features, _PENALTY / _SHARE), 0.0)
-    gram = pool.T @ pool + np.diag(penalty + 1e-9 * n)
-    theta: FloatArray = np.asarray(np.linalg.solve(gram, pool.T @ targets[:n]), dtype=np.float64)
-    return design @ theta - targets, np.ones(len(design)), theta
+def _without(mode: Mode, rows: IntArray, ridge: float) -> Mode:
+    """Return the model without some of its rows: one step of Newton's method from the optimum.
+
+    Parameters
+    ----------
+    mode
+        The model of all rows.
+    rows
+        Those that are left.
+    ridge
+        The penalty for each row.
+    """
+    Z, weight, bend = mode.Z, mode.weight, mode.bend
+    curvature = (Z[rows] * weight[rows, None]).T @ Z[rows] / len(rows)
+    pull = mode.gradient(rows) - mode.gradient(mode.rows)
+    move = Z @ np.linalg.solve(curvature + (ridge + _TINY) * np.eye(len(pull)), pull)
+    residual = mode.residual - weight * move + 0.5 * bend * move**2
+    return _mode(Z, rows, (residual, np.maximum(weight - bend * move, 0.0), bend))
+
+
+def _least_squares(design: FloatArray, targets: AnyArray, n: int, penalty: float) -> Mode:
+    pool, ones = design[:n], np.ones(len(design))
+    ridge = np.append(np.full(design.shape[1] - 1, penalty), 0.0) + 1e-9 * n
+    theta = np.linalg.solve(pool.T @ pool + np.diag(ridge), pool.T @ targets[:n])
+    return _mode(design, np.arange(n), (design @ theta - targets, ones, 0 * ones))
 
 
 def _logistic(
-    design: FloatArray, codes: AnyArray, data: Dataset
-) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return residuals, weights and parameters for the second class, or for each of several."""
+    design: FloatArray, codes: AnyArray, n: int, n_classes: int, penalty: float
+) -> list[Mode]:
+    """Return a mode for the second class, or for each of several."""
     from sklearn.linear_model import LogisticRegression
 
-    n = data.n_pool
-    model = LogisticRegression(C=_SHARE / _PENALTY, solver="lbfgs", max_iter=2_000, tol=1e-6)
+    model = LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=2_000, tol=1e-6)
     model.fit(design[:n, :-1], codes[:n])
     proba = model.predict_proba(design[:, :-1])
-    outputs = [1] if data.n_classes == 2 else range(data.n_classes)
-    coefficients = np.column_stack([model.coef_, model.intercept_])
+    outputs = [1] if n_classes == 2 else range(n_classes)
     return [
-        (
-            proba[:, code] - (codes == code),
-            proba[:, code] * (1 - proba[:, code]),
-            coefficients[0 if data.n_classes == 2 else code],
-        )
-        for code in outputs
+        _mode(design, np.arange(n), (p - (codes == code), p * (1 - p), p * (1 - p) * (1 - 2 * p)))
+        for code, p in ((code, proba[:, code]) for code in outputs)
     ]

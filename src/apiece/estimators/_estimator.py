@@ -13,6 +13,7 @@ import numpy.typing as npt
 from apiece.errors import ApieceError, DataError, FitError, PlanError
 from apiece.estimators._common import in_memory_only
 from apiece.estimators._rows import about_population
+from apiece.estimators._theory import with_row_noise
 from apiece.laws import Laws
 from apiece.laws.provenance import plain, provenance
 from apiece.records import Contributions, Stored, Table
@@ -134,13 +135,15 @@ class Estimator(ABC):
         with opened(source, memory) as table:
             if not self.streams and not isinstance(table, Contributions):
                 raise in_memory_only(word)
-            table = about_population(table)
+            given_table, table = table, about_population(table)
             of_dataset = dataset is not None and self.takes_features and features is None
             if dataset is not None and of_dataset:
                 features = _features(table, dataset)
             if features is None and self.needs_features:
                 features = Features()  # which says what is missing
             laws = self.fit_table(table) if features is None else self.fit_table(table, features)
+            if table is not given_table:
+                laws = with_row_noise(laws, getattr(table, "theory", None))
         attrs = {**provenance(word, {}), **laws.attrs}
         if stored is None:
             return replace(laws, attrs=attrs)

@@ -11,8 +11,7 @@ Three things are learned from all points together.
    $\frac{s^2}{G^2}\sum_g \beta_g^2$. It is estimated without bias from products of different
    tasks, relative to the variance over tasks, as $\rho\,k$; $m$ contributions are then worth
    $m / (1 + m \rho k)$.
-3. *What theory says.* Expected contributions are a combination of a few quantities of each point
-   (`apiece.engines.Surrogate`), whose weights are learned by least squares.
+3. *What theory says*, and how far to correct it (`apiece.estimators._theory`).
 """
 
 from __future__ import annotations
@@ -25,17 +24,13 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
-from apiece.laws import Laws, Series
+from apiece.estimators._theory import NOISE_DECAY, corrected, theory_weights
 from apiece.records import Contributions, Moments, Table, Theory
 
 _BINS: Final = 6  # of sizes, in which the factor of the control is learned
 _PARTS: Final = 3  # of sizes, in which the noise of rows is measured
 _FEWEST: Final = 8  # contributions of a point and part that say something of blocks
-_DECAY: Final = 1.5  # noise falls about as k^-1.5
-_SIGNAL: Final = 2.0  # and expected contributions as k^-2
 _LOUD: Final = 0.9  # points above this quantile of the control's scale count as if at it
-_LEAST_SCALE: Final = 0.1  # of the median: quiet points do not decide alone
-_RIDGE: Final = 1e-6
 
 
 def about_population(table: Table) -> Table:
@@ -44,25 +39,6 @@ def about_population(table: Table) -> Table:
         return table if table.control is None else _Learned.of(table).adjusted(table)
     first = next(iter(table.parts()), None)
     return table if first is None or first.control is None else Adjusted(table, _Learned.of(table))
-
-
-def expected_laws(table: Table) -> Laws | None:
-    """Return the laws that theory expects of the points, or None if it says nothing."""
-    theory: Theory | None = getattr(table, "theory", None)
-    if theory is None or theory.terms.shape[2] != 1:
-        return None
-    family, sizes = Series(), theory.sizes
-    basis = family.basis(sizes) * sizes[:, None] ** _SIGNAL
-    scale = np.abs(basis).max(axis=0)
-    target = (theory.terms[:, :, 0] * sizes**_SIGNAL).T
-    params = (np.linalg.lstsq(basis / scale, target, rcond=None)[0] / scale[:, None]).T
-    return Laws.from_arrays(
-        family=family,
-        params=params,
-        ids=table.ids,
-        k_range=table.k_range,
-        attrs={"estimator": "theory"},
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +52,7 @@ class _Learned:
     row_noise
         The noise of rows, relative to that of a contribution, for each training point.
     weights
-        Of what theory says, and of that times $\log(k / k_0)$; None where it says nothing.
+        Corrections to what theory predicts; None where it says nothing.
     k_0
         The middle of the sampled sizes.
     """
@@ -96,16 +72,14 @@ class _Learned:
         log_k, factor = _factors(table, sizes, counts)
         known = cls(log_k, factor, 0.0, None, k_0)
         known = replace(known, row_noise=_row_noise(table, known, sizes, counts))
-        return replace(known, weights=_theory_weights(table, known))
+        return replace(known, weights=theory_weights(table, known))
 
     def adjusted(self, part: Contributions) -> Contributions:
         """Subtract the noise that is known, and count contributions for what they are worth."""
-        delta = self._less_control(part)
-        many = part.counts()[part.point]
         return replace(
             part,
-            delta=delta,
-            weight=1 / (1 + self.row_noise * part.k * many),
+            delta=self.less_control(part),
+            weight=self.worth(part),
             control=None,
             theory=self.expected(part.theory),
         )
@@ -114,13 +88,26 @@ class _Learned:
         """Return what theory expects of every point at its sizes, as one term."""
         if theory is None or self.weights is None:
             return None
-        terms = _regressors(theory.terms, theory.sizes, self.k_0)
-        psi = terms @ self.weights / theory.sizes**_SIGNAL
-        return Theory(theory.sizes, psi[:, :, None])
+        factor = self.factor_at(theory.sizes)
+        psi = corrected(theory, factor, self.weights, self.k_0)
+        noise = theory.row_noise
+        return Theory(
+            theory.sizes,
+            psi[:, :, None],
+            None if noise is None else noise * factor[:, None] * factor,
+        )
 
-    def _less_control(self, part: Contributions) -> FloatArray:
-        factor = np.interp(np.log(part.k), self.log_k, self.factor)
-        return np.asarray(part.delta - factor * _control(part))
+    def factor_at(self, k: AnyArray) -> FloatArray:
+        """Return the factor of first-order theory at some sizes."""
+        return np.asarray(np.interp(np.log(k), self.log_k, self.factor))
+
+    def worth(self, part: Contributions) -> FloatArray:
+        """Return how many contributions each one counts for, given the noise of rows."""
+        return np.asarray(1 / (1 + self.row_noise * part.k * part.counts()[part.point]))
+
+    def less_control(self, part: Contributions) -> FloatArray:
+        """Return contributions without the noise that is known."""
+        return np.asarray(part.delta - self.factor_at(part.k) * _control(part))
 
 
 class Adjusted:
@@ -220,7 +207,7 @@ def _row_noise(table: Table, known: _Learned, sizes: IntArray, counts: IntArray)
     for part in table.parts():
         if part.active is None:
             return 0.0
-        residual = _residuals(part, known._less_control(part))
+        residual = _residuals(part, known.less_control(part))
         group = np.searchsorted(edges, part.k, side="right")
         cell = part.point * n_parts + group
         found = _block_effects(cell, residual, part.active, part.n_points * n_parts)
@@ -240,7 +227,7 @@ def _row_noise(table: Table, known: _Learned, sizes: IntArray, counts: IntArray)
 def _residuals(part: Contributions, delta: FloatArray) -> FloatArray:
     """Return what is left of each point's contributions after a curve $a/k + b/k^2$."""
     k = part.k.astype(np.float64)
-    unit = k**_DECAY
+    unit = k**NOISE_DECAY
     one, two, d = unit / k, unit / k**2, unit * delta
 
     def total(values: FloatArray) -> FloatArray:
@@ -284,54 +271,3 @@ def _block_effects(
     effect = np.full(n_cells, np.nan)
     effect[good] = (tops / np.where(norms > 0, norms, 1) * share**2)[good] / variance[good]
     return effect
-
-
-def _regressors(terms: FloatArray, sizes: FloatArray, k_0: float) -> FloatArray:
-    r"""Return terms and 1, in units of $k^{-2}$, and the same times $\log(k/k_0)$."""
-    ones = np.ones((*terms.shape[:2], 1))
-    scaled = np.concatenate([terms * sizes[None, :, None] ** _SIGNAL, ones], axis=2)
-    return np.concatenate([scaled, scaled * np.log(sizes / k_0)[None, :, None]], axis=2)
-
-
-def _theory_weights(table: Table, known: _Learned) -> FloatArray | None:
-    """Learn by least squares how expected contributions are made of the terms of theory."""
-    parts = [part for part in table.parts() if part.theory is not None and len(part)]
-    if not parts:
-        return None
-    scales = [_scale(part, known._less_control(part)) for part in parts]
-    least = _LEAST_SCALE * float(np.median(np.concatenate(scales)))
-    gram: FloatArray | None = None
-    moment: FloatArray = np.zeros(0)
-    for part, scale in zip(parts, scales, strict=True):
-        theory = part.theory
-        if theory is None:
-            continue
-        rows = _rows_of(theory, part, known.k_0)
-        weight = part.k**_DECAY / part.k**_SIGNAL / np.maximum(scale, least)[part.point]
-        rows = rows * weight[:, None]
-        target = weight * part.k**_SIGNAL * known._less_control(part)
-        gram = rows.T @ rows + (0.0 if gram is None else gram)
-        moment = rows.T @ target + (0.0 if not len(moment) else moment)
-    if gram is None:
-        return None
-    size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    gram = gram / size[:, None] / size + _RIDGE * np.eye(len(size))
-    return np.asarray(np.linalg.solve(gram, moment / size) / size)
-
-
-def _scale(part: Contributions, delta: FloatArray) -> FloatArray:
-    """Return the root mean square of each point's contributions, brought to one size."""
-    square = np.bincount(part.point, (delta * part.k**_DECAY) ** 2, part.n_points)
-    return np.sqrt(square / np.maximum(part.counts(), 1))
-
-
-def _rows_of(theory: Theory, part: Contributions, k_0: float) -> FloatArray:
-    """Return the regressors of every contribution, between the sizes that theory is known at."""
-    grid = _regressors(theory.terms, theory.sizes, k_0)
-    log_k, log_sizes = np.log(part.k), np.log(theory.sizes)
-    if len(log_sizes) == 1:
-        return np.asarray(grid[part.point, 0])
-    place = np.clip(np.searchsorted(log_sizes, log_k) - 1, 0, len(log_sizes) - 2)
-    share = (log_k - log_sizes[place]) / (log_sizes[place + 1] - log_sizes[place])
-    low, high = grid[part.point, place], grid[part.point, place + 1]
-    return np.asarray(low + share[:, None] * (high - low))

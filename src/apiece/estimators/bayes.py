@@ -35,7 +35,7 @@ from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._noise_scale import NoiseScale, effective_sample_fraction
 from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
 from apiece.estimators._regression import predict_from_features
-from apiece.estimators._rows import expected_laws
+from apiece.estimators._theory import expected_laws
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark

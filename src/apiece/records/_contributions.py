@@ -27,20 +27,26 @@ class Theory:
     sizes
         Cardinalities, rising, shape ``(n_sizes,)``.
     terms
-        Quantities that the expected contribution is a combination of, shape
-        ``(n_points, n_sizes, n_terms)``.
+        The expected contribution in units of the surrogate's loss, then quantities that
+        corrections are made of, shape ``(n_points, n_sizes, n_terms)``.
+    row_noise
+        Covariance over sizes that the choice of the table's rows gives to the first term, shape
+        ``(n_points, n_sizes, n_sizes)``; None where it is not known.
     """
 
     sizes: FloatArray
     terms: FloatArray
+    row_noise: FloatArray | None = None
 
     def of(self, points: Places) -> Theory:
         """Return the terms of some points."""
-        return replace(self, terms=self.terms[points])
+        noise = None if self.row_noise is None else self.row_noise[points]
+        return replace(self, terms=self.terms[points], row_noise=noise)
 
     def scaled(self, factor: float) -> Theory:
         """Return the terms in other units of the loss."""
-        return replace(self, terms=self.terms * factor)
+        noise = None if self.row_noise is None else self.row_noise * factor**2
+        return replace(self, terms=self.terms * factor, row_noise=noise)
 
 
 @dataclass(frozen=True, eq=False)

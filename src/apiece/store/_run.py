@@ -153,7 +153,13 @@ class Run:
         sizes = sorted({int(name.split("_")[1]) for name in names})
         valued = self.points[self.points["valued"]]
         terms = valued[names].to_numpy(dtype=np.float64).reshape(len(valued), len(sizes), -1)
-        return Theory(np.array(sizes, dtype=np.float64), terms)
+        noise = None
+        if f"rows_{sizes[0]}_{sizes[0]}" in valued:
+            noise = np.empty((len(valued), len(sizes), len(sizes)))
+            for i, k in enumerate(sizes):
+                for j, other in enumerate(sizes[: i + 1]):
+                    noise[:, i, j] = noise[:, j, i] = valued[f"rows_{k}_{other}"]
+        return Theory(np.array(sizes, dtype=np.float64), terms, noise)
 
     @property
     def ids(self) -> AnyArray:

@@ -1,0 +1,229 @@
+r"""How far to trust what theory predicts of each point, learned from all contributions.
+
+Theory (`apiece.engines.Surrogate`) gives a prediction of $\psi_k$ for each point, in units of the
+surrogate's loss, and seven further quantities that a correction may be made of. The factor $b(k)$
+by which first-order theory explains the noise of contributions turns it into the units at hand.
+What is learned are the corrections: with the terms $T_j$,
+
+$$\psi_k(z) \approx b(k)\,T_0(z, k)
+  + k^{-2} \sum_j \left(\beta_j + \gamma_j \log\tfrac{k}{k_0}\right) k^2\,T_j(z, k), \qquad
+  \beta_j, \gamma_j \sim \mathcal{N}(0, \tau^2 / \overline{T_j^2}),$$
+
+and a constant among the $k^2 T_j$. The width $\tau$ maximises the evidence. Points that share a
+training set share noise, so contributions count for less than their number: the spread of the
+scores over tasks says how much less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, Protocol
+
+import numpy as np
+
+from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.laws import Laws, Series
+from apiece.records import Contributions, Table, Theory
+
+NOISE_DECAY: Final = 1.5  # noise falls about as k^-1.5
+_SIGNAL: Final = 2.0  # and expected contributions as k^-2
+_LEAST_SCALE: Final = 0.1  # of the median: quiet points do not decide alone
+_STEPS: Final = 200
+_TINY: Final = 1e-300
+
+
+class Adjustment(Protocol):
+    """What was learned from contributions before the corrections of theory."""
+
+    @property
+    def k_0(self) -> float:
+        """The middle of the sampled sizes."""
+
+    def factor_at(self, k: AnyArray) -> FloatArray:
+        """Return the factor of first-order theory at some sizes."""
+
+    def worth(self, part: Contributions) -> FloatArray:
+        """Return how many contributions each one counts for, given the noise of rows."""
+
+    def less_control(self, part: Contributions) -> FloatArray:
+        """Return contributions without the noise that is known."""
+
+
+def expected_laws(table: Table) -> Laws | None:
+    """Return the laws that theory expects of the points, or None if it says nothing."""
+    theory: Theory | None = getattr(table, "theory", None)
+    if theory is None or theory.terms.shape[2] != 1:
+        return None
+    family, sizes = Series(), theory.sizes
+    basis = family.basis(sizes) * sizes[:, None] ** _SIGNAL
+    scale = np.abs(basis).max(axis=0)
+    target = (theory.terms[:, :, 0] * sizes**_SIGNAL).T
+    params = (np.linalg.lstsq(basis / scale, target, rcond=None)[0] / scale[:, None]).T
+    return Laws.from_arrays(
+        family=family,
+        params=params,
+        ids=table.ids,
+        k_range=table.k_range,
+        attrs={"estimator": "theory"},
+    )
+
+
+def with_row_noise(laws: Laws, theory: Theory | None) -> Laws:
+    """Return laws whose intervals allow for the rows that the table happens to hold.
+
+    Contributions of one table agree with each other, and theory with them, where another table
+    would say something else. What that adds to the uncertainty of the curve at the sizes of the
+    theory is brought to the law's coordinates by least squares.
+    """
+    if theory is None or theory.row_noise is None or laws.cov is None:
+        return laws
+    slopes = laws.family.gradient(laws.params, theory.sizes, laws.k_ref)
+    known = np.isfinite(slopes).all(axis=(1, 2)) & np.isfinite(laws.cov).all(axis=(1, 2))
+    unit = theory.sizes**_SIGNAL
+    solve = np.linalg.pinv(slopes[known] * unit[:, None]) * unit
+    cov = laws.cov.copy()
+    cov[known] += solve @ theory.row_noise[known] @ solve.swapaxes(1, 2)
+    return replace(laws, cov=cov)
+
+
+def corrected(theory: Theory, factor: FloatArray, weights: FloatArray, k_0: float) -> FloatArray:
+    """Return the expected contributions of all points, shape ``(n_points, n_sizes)``.
+
+    Parameters
+    ----------
+    theory
+        The prediction and the terms of its correction.
+    factor
+        That turns predictions into the units at hand, shape ``(n_sizes,)``.
+    weights
+        Of the correction, from `theory_weights`.
+    k_0
+        The size at which corrections have no logarithm.
+    """
+    change = _regressors(theory.terms, theory.sizes, k_0) @ weights / theory.sizes**_SIGNAL
+    return np.asarray(factor * theory.terms[:, :, 0] + change)
+
+
+def theory_weights(table: Table, known: Adjustment) -> FloatArray | None:
+    """Learn the corrections to theory; None if theory says nothing."""
+    parts = [part for part in table.parts() if part.theory is not None and len(part)]
+    if not parts:
+        return None
+    scales = [_scale(part, known.less_control(part)) for part in parts]
+    least = _LEAST_SCALE * float(np.median(np.concatenate(scales)))
+    n_tasks = 1 + max(int(part.task.max()) for part in parts)
+
+    def rows(number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return regressors, target and worth of the contributions of a part."""
+        part, scale = parts[number], np.maximum(scales[number], max(least, _TINY))
+        weight = part.k**NOISE_DECAY / scale[part.point]
+        predicted, regressors = _interpolated(part, known)
+        target = known.less_control(part) - predicted
+        return (weight / part.k**_SIGNAL)[:, None] * regressors, weight * target, known.worth(part)
+
+    p = len(rows(0)[0].T)
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    for number in range(len(parts)):
+        X, y, worth = rows(number)
+        gram += (worth[:, None] * X).T @ X
+        moment += (worth * y) @ X
+    size = np.sqrt(np.maximum(np.diag(gram), _TINY))
+    gram, moment = gram / size[:, None] / size, moment / size
+    ridge = 1e-6 * np.eye(p)
+    free = np.linalg.solve(gram + ridge, moment)
+
+    scores, active = np.zeros((n_tasks, p)), np.zeros(n_tasks, dtype=np.int64)
+    for number, part in enumerate(parts):
+        X, y, worth = rows(number)
+        each = X / size * (worth * (y - X / size @ free))[:, None]
+        for j, column in enumerate(each.T):
+            scores[:, j] += np.bincount(part.task, column, n_tasks)
+        if part.active is not None:
+            active[part.task] = part.active
+    spread = scores.T @ scores + _block_spread(scores, active)
+    noise = float(np.trace(np.linalg.solve(gram + ridge, spread))) / p
+    return _shrunk(gram, moment, noise) / size
+
+
+def _block_spread(scores: FloatArray, active: IntArray) -> FloatArray:
+    r"""Return the covariance that blocks of rows give to the sum of the scores of all tasks.
+
+    Parameters
+    ----------
+    scores
+        Of the regression, shape ``(n_tasks, p)``.
+    active
+        The blocks that each task drew from, as bits, shape ``(n_tasks,)``.
+
+    Returns
+    -------
+    FloatArray
+        $T^2 \frac{s^2}{G^2} \sum_g \beta_g \beta_g^\top$ for $T$ tasks with $s$ of $G$ blocks
+        active and effects $\beta_g$, from products of different tasks; shape ``(p, p)``.
+    """
+    seen = active > 0
+    n = int(seen.sum())
+    found: FloatArray = np.zeros((scores.shape[1], scores.shape[1]))
+    if n < 2:
+        return found
+    e = scores[seen] - scores[seen].mean(axis=0)
+    n_blocks = int(active.max()).bit_length()
+    bits = ((active[seen][:, None] >> np.arange(n_blocks)) & 1).astype(np.float64)
+    x = bits - bits.mean(axis=0)
+    norm = ((x**2).sum(axis=0) ** 2 - (x**4).sum(axis=0)).mean()
+    for column in x.T:
+        both = column[:, None] * e
+        total = both.sum(axis=0)
+        found += np.outer(total, total) - both.T @ both
+    found *= (n * bits.mean()) ** 2 / max(float(norm), _TINY)
+    values, vectors = np.linalg.eigh(found)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _shrunk(gram: FloatArray, moment: FloatArray, noise: float) -> FloatArray:
+    r"""Return the posterior mean of the weights of columns of unit length, by evidence.
+
+    $\tau^2 \leftarrow (\lVert\beta\rVert^2 + \mathrm{tr}\,\Sigma) / p$ with
+    $\Sigma = (G/s^2 + I/\tau^2)^{-1}$, until it stands still.
+    """
+    if noise <= 0:
+        return np.zeros(len(moment))
+    values, vectors = np.linalg.eigh(gram / noise)
+    values, turned = np.maximum(values, 0.0), vectors.T @ moment / noise
+    tau2 = max(float((turned**2).mean() / max(values.max(), _TINY) ** 2), _TINY)
+    for _ in range(_STEPS):
+        spread = 1 / (values + 1 / tau2)
+        before, tau2 = tau2, max(float(((spread * turned) ** 2 + spread).mean()), _TINY)
+        if abs(tau2 - before) < 1e-6 * tau2:
+            break
+    return np.asarray(vectors @ (turned / (values + 1 / tau2)))
+
+
+def _scale(part: Contributions, delta: FloatArray) -> FloatArray:
+    """Return the root mean square of each point's contributions, brought to one size."""
+    square = np.bincount(part.point, (delta * part.k**NOISE_DECAY) ** 2, part.n_points)
+    return np.sqrt(square / np.maximum(part.counts(), 1))
+
+
+def _regressors(terms: FloatArray, sizes: FloatArray, k_0: float) -> FloatArray:
+    r"""Return terms and 1, in units of $k^{-2}$, and the same times $\log(k/k_0)$."""
+    ones = np.ones((*terms.shape[:2], 1))
+    scaled = np.concatenate([terms * sizes[None, :, None] ** _SIGNAL, ones], axis=2)
+    return np.concatenate([scaled, scaled * np.log(sizes / k_0)[None, :, None]], axis=2)
+
+
+def _interpolated(part: Contributions, known: Adjustment) -> tuple[FloatArray, FloatArray]:
+    """Return prediction and regressors of each contribution, between the sizes of the theory."""
+    theory = part.theory
+    if theory is None:
+        raise ValueError("the contributions come without theory: expected its terms")
+    grid = _regressors(theory.terms, theory.sizes, known.k_0)
+    log_k, log_sizes = np.log(part.k), np.log(theory.sizes)
+    if len(log_sizes) == 1:
+        found = np.asarray(grid[part.point, 0])
+    else:
+        place = np.clip(np.searchsorted(log_sizes, log_k) - 1, 0, len(log_sizes) - 2)
+        share = (log_k - log_sizes[place]) / (log_sizes[place + 1] - log_sizes[place])
+        low, high = grid[part.point, place], grid[part.point, place + 1]
+        found = np.asarray(low + share[:, None] * (high - low))
+    return known.factor_at(part.k) * found[:, 0] / part.k**_SIGNAL, found
