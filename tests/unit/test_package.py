@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +84,44 @@ def test_the_package_runs_as_a_module():
     words[3:] = ["--help"]
     said = subprocess.run(words, capture_output=True, text=True, check=True)
     assert said.stdout.startswith("Usage: python -m apiece ")
+
+
+# Commands have --help, and a server runs until it is stopped.
+WITHOUT_EXAMPLE = {"apiece.cli.main", "apiece.reporting.serve"}
+
+
+def public_callables():
+    """Every function and class that a package lists in ``__all__``, by its public name."""
+    packages = [
+        f"apiece.{module.name}" for module in pkgutil.iter_modules(apiece.__path__) if module.ispkg
+    ]
+    for package in ("apiece", *packages, "apiece.collection.pools"):
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if inspect.isroutine(thing) or inspect.isclass(thing):
+                yield f"{package}.{name}", thing
+
+
+def test_every_public_callable_has_an_example():
+    # doctest runs the examples; errors and protocols have none, since they are not called
+    missing = [
+        name
+        for name, thing in public_callables()
+        if ">>>" not in (thing.__doc__ or "")
+        and not (inspect.isclass(thing) and issubclass(thing, BaseException))
+        and not getattr(thing, "_is_protocol", False)
+        and thing.__module__.startswith("apiece")
+    ]
+    assert set(missing) <= WITHOUT_EXAMPLE
+
+
+def test_no_public_verb_takes_settings_that_an_editor_cannot_complete():
+    loose = [
+        name
+        for name, thing in public_callables()
+        if inspect.isfunction(thing)
+        for parameter in inspect.signature(thing).parameters.values()
+        if parameter.kind is parameter.VAR_KEYWORD and "Unpack" not in str(parameter.annotation)
+    ]
+    assert loose == []

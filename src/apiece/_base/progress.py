@@ -49,6 +49,12 @@ class ProgressEvent:
         Estimate of the seconds that are left, or nan.
     message
         A message for people, or an empty text.
+
+    Examples
+    --------
+    >>> event = ProgressEvent("collecting", 5, 10, "contributions", 1.0, 1.0, "")
+    >>> event.done / event.total
+    0.5
     """
 
     title: str

@@ -170,6 +170,13 @@ def collect(
         If the model does not fit the data or metric, or some fits failed; the rest is stored.
     StoreError
         If ``to`` holds another run, or cannot be written.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> apiece.collect(load_demo()[0], sizes=(20, 40), samples=3, random_state=0, progress=False)
+    <Run in memory: logistic on 369 points, log_loss, 2,030 of 2,030 contributions>
     """
     request = dict(locals())
     if not isinstance(dataset, Dataset):

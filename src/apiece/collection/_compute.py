@@ -20,7 +20,17 @@ _COMPARED_TASKS = 8
 
 
 def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
-    """Run the tasks of one unit and return its shard; a failed task is recorded, not raised."""
+    """Run the tasks of one unit and return its shard; a failed task is recorded, not raised.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0])
+    >>> task = Task(0, np.arange(30), np.arange(30, 33), seed=0)
+    >>> len(compute(engine, Unit(0, range(1)), [task]))
+    3
+    """
     rows: list[TaskRows] = []
     trainings: list[TrainingRow] = []
     failed: dict[int, str] = {}
@@ -87,6 +97,20 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
     -------
     dict
         ``correlation`` and ``n_compared``, the number of contributions behind it.
+
+    Examples
+    --------
+    >>> from apiece.collection import Design, make_plan
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> data, _ = load_demo()
+    >>> fast, exact = (choose_engine(data, engine=name)[0] for name in ("first-order", "logistic"))
+    >>> plan = make_plan(
+    ...     Design.of((40, 80), samples=3), n_pool=data.n_pool, points=np.arange(50), seed=0,
+    ...     strata=data.y,
+    ... )
+    >>> compare(fast, exact, plan)["correlation"] > 0.5
+    True
     """
     # A task of many points needs few others for the sizes; one D per point takes many tasks.
     n_tasks = max(_COMPARED_TASKS, -(-_COMPARED // plan.points_per_task))

@@ -48,6 +48,11 @@ class Design:
     share
         How many points one draw of D serves; None for all of them, 1 for a D of its own for every
         contribution (the paper's way).
+
+    Examples
+    --------
+    >>> Design.of((100, 1000), samples=50)
+    Design(name='uniform', sizes=(100, 1000), samples=50, share=None)
     """
 
     name: str

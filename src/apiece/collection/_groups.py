@@ -61,6 +61,15 @@ class GroupPlan:
     rotates
         Whether tasks score on rows of the pool that are drawn with them, instead of on a
         validation set.
+
+    Examples
+    --------
+    >>> plan = make_group_plan(
+    ...     Design.of((5, 10), samples=4), n_pool=20, names=["a", "b"],
+    ...     rows=(np.arange(3), np.arange(3, 6)), group_size=None, seed=0,
+    ... )
+    >>> len(plan[0].rows) == len(plan[0].points)
+    True
     """
 
     design: Design
@@ -185,6 +194,15 @@ def make_group_plan(
         If a size of the design cannot be drawn from the pool without a group.
     PlanError
         If a group has too few rows.
+
+    Examples
+    --------
+    >>> plan = make_group_plan(
+    ...     Design.of((5, 10), samples=4), n_pool=20, names=["a", "b"],
+    ...     rows=(np.arange(3), np.arange(3, 6)), group_size=None, seed=0,
+    ... )
+    >>> plan.n_contributions >= 8
+    True
     """
     if design.share is not None:
         raise PlanError(

@@ -52,6 +52,16 @@ def run_plan(
     ------
     EngineError
         After everything else was computed and stored, if some tasks failed.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> from apiece.store import MemoryStore
+    >>> store = MemoryStore()  # `collect` makes the plan and calls `run_plan`
+    >>> _ = apiece.collect(load_demo()[0], to=store, sizes=(20, 40), samples=3, progress=False)
+    >>> store.indices()
+    [0]
     """
     tracker = tracker or Tracker()
     layout = replace(store.layout, n_tasks=len(plan))

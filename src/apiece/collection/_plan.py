@@ -53,6 +53,12 @@ class DrawnPlan:
     rotates
         Whether tasks score on rows of the pool that are drawn with them, instead of on a
         validation set.
+
+    Examples
+    --------
+    >>> plan = make_plan(Design.of((5, 10), samples=4), n_pool=20, points=np.arange(20), seed=0)
+    >>> len(plan[0].points) == 20 - plan[0].cardinality
+    True
     """
 
     design: Design
@@ -243,6 +249,12 @@ def make_plan(
         If a size of the design cannot be drawn from the pool.
     PlanError
         If there is nothing to value.
+
+    Examples
+    --------
+    >>> plan = make_plan(Design.of((5, 10), samples=4), n_pool=20, points=np.arange(20), seed=0)
+    >>> plan[0].cardinality in range(5, 11)
+    True
     """
     points = np.unique(points)
     if len(points) == 0:

@@ -47,6 +47,15 @@ class TrainingPlan:
         Positions to value, rising.
     rotates
         Whether rows of the pool score, instead of a validation set.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> design = Design.of((20, 40), samples=5)
+    >>> plan = plan_trainings(design, data, np.arange(data.n_points), seed=0, rotates=False)
+    >>> 20 <= plan[0].cardinality <= 40
+    True
     """
 
     design: Design
@@ -116,6 +125,14 @@ def plan_trainings(
         If there is nothing to value, if ``share`` is given, or if there are too many trainings.
     CardinalityError
         If a size of the design does not leave rows to compare with, or to score.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> design = Design.of((20, 40), samples=5)
+    >>> len(plan_trainings(design, data, np.arange(data.n_points), seed=0, rotates=False))
+    5
     """
     n, n_pool = dataset.n_points, dataset.n_pool
     if not len(points):

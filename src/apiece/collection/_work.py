@@ -24,7 +24,15 @@ _known: dict[str, Job] = {}
 
 
 class Done(NamedTuple):
-    """A unit of work that is done: its footer, and its shard unless the worker has stored it."""
+    """A unit of work that is done: its footer, and its shard unless the worker has stored it.
+
+    Examples
+    --------
+    >>> from apiece.store import make_shard
+    >>> shard = make_shard(0, [], end_task=1)
+    >>> Done(shard.footer, shard).footer.n_rows
+    0
+    """
 
     footer: Footer
     shard: Shard | None
@@ -44,6 +52,16 @@ class Job:
         How many units there are to do.
     token
         Name of this job, and of its mark in the store.
+
+    Examples
+    --------
+    >>> from apiece.collection.pools import LocalPool
+    >>> from apiece.testing import PoolContract
+    >>> class Example(PoolContract):
+    ...     def make(self):
+    ...         return LocalPool()
+    >>> Example().job().run(0).footer.index
+    0
     """
 
     engine: Engine
@@ -88,7 +106,18 @@ class Job:
 
 
 def work(job: Job, index: int) -> Done:
-    """Compute a unit in a process that computes others too."""
+    """Compute a unit in a process that computes others too.
+
+    Examples
+    --------
+    >>> from apiece.collection.pools import LocalPool
+    >>> from apiece.testing import PoolContract
+    >>> class Example(PoolContract):
+    ...     def make(self):
+    ...         return LocalPool()
+    >>> work(Example().job(), 1).footer.index
+    1
+    """
     _one_thread()
     if job.token not in _known:  # the first copy stays, with all that its engine has prepared
         _known.clear()

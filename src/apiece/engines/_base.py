@@ -46,6 +46,28 @@ class Engine(ABC):
         How many contributions make a unit of work of a few seconds.
     made_for
         Class names of estimators; if one has unsupported settings, `choose_engine` reports them.
+
+    Examples
+    --------
+    An engine for a model that predicts the class frequencies of D:
+
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> class Frequencies(Engine):
+    ...     name = "frequencies"
+    ...
+    ...     def run(self, task):
+    ...         def loss(rows):
+    ...             share = self.dataset.targets(rows).mean()
+    ...             proba = np.tile([1 - share, share], (self.dataset.n_validation, 1))
+    ...             return self.metric.value(self.dataset.y_val, proba)
+    ...
+    ...         base = loss(task.subset)
+    ...         joined = [loss(np.append(task.subset, point)) for point in task.points]
+    ...         return Outcome(base, base - np.array(joined))
+    >>> engine, _ = choose_engine(load_demo()[0], engine=Frequencies)
+    >>> engine.run(Task(0, np.arange(10), np.arange(10, 13), seed=0)).delta.shape
+    (3,)
     """
 
     name: ClassVar[str]

@@ -66,6 +66,13 @@ def choose_engine(
         If no engine or model has that name.
     ModelError
         If model, metric, engine and data do not fit each other.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> engine, reason = choose_engine(load_demo()[0])
+    >>> engine.name, reason
+    ('logistic', 'exact and fast for logistic')
     """
     if isinstance(engine, str):
         one_of("engine", engine, ENGINES)

@@ -37,7 +37,16 @@ _MOST_PARAMETERS: Final = 5_000  # beyond, the Hessian takes more than 200 MB
 
 
 class FirstOrderEngine(Engine):
-    """Influence functions for least squares, ridge and logistic regression."""
+    """Influence functions for least squares, ridge and logistic regression.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], engine="first-order")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).delta.shape
+    (3,)
+    """
 
     name: ClassVar[str] = "first-order"
     is_quick: ClassVar[bool] = True

@@ -25,6 +25,15 @@ class GroupEngine(Engine):
         As for every engine; the pool holds all points, since candidates join them too.
     engine
         Fits training sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apiece.data import load_demo
+    >>> engine, _ = choose_group_engine(load_demo()[0])
+    >>> groups = (np.array([40, 41]), np.array([50]))
+    >>> engine.run(Task(0, np.arange(40), np.arange(2), seed=0, rows=groups)).delta.shape
+    (2,)
     """
 
     rows_per_shard: ClassVar[int] = 512
@@ -63,6 +72,13 @@ def choose_group_engine(
     ------
     ModelError
         Also for an approximate engine, which knows single points alone.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> engine, _ = choose_group_engine(load_demo()[0])
+    >>> engine.name
+    'logistic'
     """
     everyone = replace(dataset, n_pool=dataset.n_points)
     chosen, reason = choose_engine(everyone, model=model, metric=metric, engine=engine)

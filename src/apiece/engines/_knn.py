@@ -53,7 +53,16 @@ def _order_of(estimator: Any) -> float | None:
 
 
 class KNNEngine(Engine):
-    """Nearest neighbours: contributions of all points from one table of distances."""
+    """Nearest neighbours: contributions of all points from one table of distances.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="knn")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).delta.shape
+    (3,)
+    """
 
     name: ClassVar[str] = "knn"
     is_quick: ClassVar[bool] = True

@@ -52,7 +52,16 @@ _ROUNDING: Final = 64 * _EPS  # a part of a point outside the row space below th
 
 
 class LinearEngine(Engine):
-    """Least squares and ridge: contributions of all points from one factorisation."""
+    """Least squares and ridge: contributions of all points from one factorisation.
+
+    Examples
+    --------
+    >>> from apiece.engines import choose_engine
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> engine, _ = choose_engine(Dataset.from_arrays(X, X[:, 0], kind="regression"), model="ridge")
+    >>> engine.run(Task(0, np.arange(20), np.arange(20, 23), seed=0)).delta.shape
+    (3,)
+    """
 
     name: ClassVar[str] = "linear"
     is_quick: ClassVar[bool] = True

@@ -75,7 +75,16 @@ def converged(model: Model) -> Model:
 
 
 class LogisticEngine(GLMEngine):
-    """Contributions under logistic regression with an L2 penalty, for any number of classes."""
+    """Contributions under logistic regression with an L2 penalty, for any number of classes.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="logistic")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).certificate < 1e-6
+    True
+    """
 
     name: ClassVar[str] = "logistic"
     is_quick: ClassVar[bool] = True

@@ -32,7 +32,16 @@ _BLOCK_BYTES = 2**26
 
 
 class MLPEngine(Engine):
-    """Trains all networks of a block together."""
+    """Trains all networks of a block together.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="mlp")
+    >>> engine.run(Task(0, np.arange(20), np.arange(20, 22), seed=0)).delta.shape
+    (2,)
+    """
 
     name: ClassVar[str] = "mlp"
     made_for: ClassVar[tuple[str, ...]] = ("MLPClassifier", "MLPRegressor")

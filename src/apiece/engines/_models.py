@@ -19,6 +19,11 @@ class CoupledFolds:
 
     The j-th point of a class goes to fold ``j mod n_folds``. Training sets come in random order, so
     the folds are random; a point appended at the end leaves the others where they were.
+
+    Examples
+    --------
+    >>> CoupledFolds(2).assign(np.array([0, 0, 1, 0, 1]))
+    array([0, 1, 0, 0, 1])
     """
 
     n_folds: int = 5
@@ -134,6 +139,13 @@ class Model:
         A built-in name, or the class of the estimator.
     estimator
         Anything with scikit-learn's ``fit``, ``predict`` and ``get_params``.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = Model("tree", DecisionTreeClassifier())
+    >>> model.has_proba, model.seeded(3).random_state
+    (True, 3)
     """
 
     name: str
@@ -211,6 +223,13 @@ def weight_option(estimator: Any) -> str:
     ------
     ModelError
         If it takes none.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> weight_option(make_pipeline(Ridge()))
+    'ridge__sample_weight'
     """
     from sklearn.utils.validation import has_fit_parameter
 
@@ -238,6 +257,11 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
         ``classification`` or ``regression``.
     n_features, n_classes
         The data's shape, from which ``logistic`` picks its solver.
+
+    Examples
+    --------
+    >>> resolve_model("auto", kind="regression", n_features=3, n_classes=0).estimator
+    Ridge()
     """
     if isinstance(model, str):
         model = _DEFAULT[kind] if model == "auto" else model

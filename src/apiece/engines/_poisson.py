@@ -30,7 +30,16 @@ _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than 
 
 
 class PoissonEngine(GLMEngine):
-    """Contributions under Poisson regression with an L2 penalty."""
+    """Contributions under Poisson regression with an L2 penalty.
+
+    Examples
+    --------
+    >>> from apiece.engines import choose_engine
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> data = Dataset.from_arrays(X, np.arange(40.0) % 3, kind="regression")
+    >>> choose_engine(data, model="poisson")[0].name
+    'poisson'
+    """
 
     name: ClassVar[str] = "poisson"
     is_quick: ClassVar[bool] = True

@@ -36,6 +36,14 @@ class RefitEngine(Engine):
         Takes a fitted model and the positions it was trained on; returns the difference between
         the optimum's predictions for the validation set and the model's, shape ``(n,)``.
         Contributions that this difference would change are nan. None accepts all fits.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="tree")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).notes["fits"]
+    4
     """
 
     name: ClassVar[str] = "refit"

@@ -31,6 +31,15 @@ class ReuseEngine(Engine):
     ----------
     dataset, model, metric
         As for every engine. Without a validation set, rows of the pool score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="tree", engine="reuse")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).delta.shape
+    (3,)
     """
 
     name: ClassVar[str] = "reuse"

@@ -54,6 +54,13 @@ class Surrogate:
         The pool and the candidates.
     penalty
         $\lambda$ on the squared coefficients of standardised features, next to the sum of losses.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> dataset, _ = load_demo()
+    >>> len(Surrogate(dataset).terms(np.arange(3), k=100))
+    3
     """
 
     dataset: Dataset
@@ -217,7 +224,15 @@ class Surrogate:
 
 
 def surrogate_of(dataset: Dataset, model: Model | None = None) -> Surrogate:
-    """Return the surrogate of a dataset, penalised as a linear model is, fitted when first used."""
+    """Return the surrogate of a dataset, penalised as a linear model is, fitted when first used.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> dataset, _ = load_demo()
+    >>> surrogate_of(dataset) is surrogate_of(dataset)
+    True
+    """
     return _surrogate(dataset, _PENALTY if model is None else _penalty_of(model.estimator))
 
 

@@ -31,7 +31,16 @@ _MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single 
 
 
 class SVMEngine(Engine):
-    """Updates a support vector machine for each added point, instead of training it again."""
+    """Updates a support vector machine for each added point, instead of training it again.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> engine, _ = choose_engine(load_demo()[0], model="svm")
+    >>> engine.run(Task(0, np.arange(30), np.arange(30, 33), seed=0)).delta.shape
+    (3,)
+    """
 
     name: ClassVar[str] = "svm"
     made_for: ClassVar[tuple[str, ...]] = ("SVC", "CalibratedClassifierCV")

@@ -72,6 +72,16 @@ class AmortizedNetwork:
         Part of the predicted variance that is noise; the rest is the scatter of laws.
     attrs, diagnostics
         Where it came from; how it did on what it did not see.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> from apiece.estimators import Amortized
+    >>> X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
+    >>> table = synthetic.sample(synthetic.random_laws(50, random_state=0), samples=5)
+    >>> network = Amortized(epochs=2, folds=2).train(table, X, y)
+    >>> network.laws_for([[1.0, 0.0]], [1]).n_points
+    1
     """
 
     shape: NetworkConfig

@@ -34,6 +34,11 @@ class Features(NamedTuple):
         Features and labels of further points, without contributions, to learn the target from.
     kind
         ``"classification"``, ``"regression"``, or None to decide by the labels.
+
+    Examples
+    --------
+    >>> Features(X=np.zeros((3, 2)), y=np.array([0, 1, 0])).more is None
+    True
     """
 
     X: npt.ArrayLike | None = None
@@ -188,6 +193,14 @@ def opened(source: Stored | Table, memory: int | str | None) -> AbstractContextM
     ------
     DataError
         If ``source`` holds no contributions.
+
+    Examples
+    --------
+    >>> from apiece.records import Contributions
+    >>> table = Contributions.from_arrays(point=[0], k=[10], delta=[0.1])
+    >>> with opened(table, None) as contributions:
+    ...     len(contributions)
+    1
     """
     if isinstance(source, Stored):
         return source.opened(memory)
@@ -225,7 +238,12 @@ def _features(contributions: Table, dataset: Dataset) -> Features:
 
 
 def refuse_groups(attrs: dict[str, Any], what: str) -> None:
-    """Raise where points are groups, and ``what`` is about single rows."""
+    """Raise where points are groups, and ``what`` is about single rows.
+
+    Examples
+    --------
+    >>> refuse_groups({"groups": None}, "a boundary")
+    """
     if attrs.get("groups") is not None:
         raise PlanError(
             f"{what} is about single points, and these are laws of groups: expected a run that "

@@ -26,7 +26,14 @@ DEFAULT_METHOD: Final = Bayes.name
 
 
 def default_method(source: object) -> str:
-    """Return the method for a run or table: ``reuse`` for one of trainings, else ``bayes``."""
+    """Return the method for a run or table: ``reuse`` for one of trainings, else ``bayes``.
+
+    Examples
+    --------
+    >>> from apiece.records import Contributions
+    >>> default_method(Contributions.from_arrays(point=[0], k=[10], delta=[0.1]))
+    'bayes'
+    """
     is_reuse = isinstance(source, StoredTrainings) and source.has_trainings
     return Reuse.name if is_reuse else DEFAULT_METHOD
 
@@ -66,6 +73,12 @@ def rebuilt(recipe: Recipe) -> Estimator:
     ------
     UnknownNameError
         If the method or a setting is not known.
+
+    Examples
+    --------
+    >>> from apiece.records import Recipe
+    >>> rebuilt(Recipe(method="likelihood", settings={"family": "series"})).name
+    'likelihood'
     """
     return _built(recipe.method, recipe.settings)
 

@@ -79,6 +79,15 @@ def plain_contributions(trainings: Trainings) -> Contributions:
 
     with the mean response $\bar y$ to training sets without $z$ of that size and its fall
     $\bar\psi$. Its mean over trainings is $\psi_{k-1}(z)$.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> run = apiece.collect(data, engine="reuse", sizes=(20, 40), trainings=20, progress=False)
+    >>> plain_contributions(run.trainings()).n_points
+    369
     """
     y = Responses.of(trainings).loss
     k = trainings.k.astype(np.float64)

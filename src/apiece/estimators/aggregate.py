@@ -174,6 +174,16 @@ def fit_aggregate(contributions: Trained, *, lowest: float | None = None) -> Agg
     ------
     FitError
         If losses are unknown, or there are fewer than four tasks or three sizes.
+
+    Examples
+    --------
+    >>> from apiece.records import Contributions
+    >>> k = np.repeat([20, 40, 80, 160, 320], 8)
+    >>> noise = 1e-3 * np.random.default_rng(0).normal(size=len(k))
+    >>> zeros = np.zeros(len(k))
+    >>> table = Contributions.from_arrays(point=zeros, k=k, delta=zeros, loss=0.2 + 3 / k + noise)
+    >>> bool(abs(fit_aggregate(table).mean(100) - 0.23) < 0.01)
+    True
     """
     losses, attrs = contributions.losses(), contributions.attrs
     anchor: Anchor | None = getattr(contributions, "anchor", None)

@@ -31,6 +31,14 @@ class Auto(Estimator):
     hold_out
         Share of the contributions that the backtest holds out; by default all beyond the largest
         size over 2.5.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> laws = Auto().fit(synthetic.sample(truth, samples=30, random_state=0))
+    >>> laws.attrs["chosen_by"]
+    'auto'
     """
 
     candidates: tuple[Estimator, ...] = CANDIDATES

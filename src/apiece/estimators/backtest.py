@@ -74,6 +74,14 @@ class Backtest:
         Which candidate to take, as a position.
     undescribed
         Points whose held-out contributions nothing that was fitted can explain, ``(n_points,)``.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> result = backtest(synthetic.sample(truth, samples=30, random_state=0))
+    >>> sorted(result.table().columns)[:3]
+    ['correlation', 'coverage', 'family']
     """
 
     cut: int
@@ -134,6 +142,17 @@ def backtest(
     ------
     FitError
         If there are too few sizes or contributions to hold any out.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> result = backtest(
+    ...     synthetic.sample(truth, samples=30, random_state=0),
+    ...     candidates=(Bayes("power"), Likelihood("power")),
+    ... )
+    >>> result.best in (0, 1)
+    True
     """
     check(contributions)
     if hold_out is not None and not 0 < hold_out < 1:

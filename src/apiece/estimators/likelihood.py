@@ -100,6 +100,14 @@ class Likelihood(Estimator):
         Most Newton steps for one start.
     block
         Entries of a table of moments that are fitted at once; sets memory, not results.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> laws = Likelihood().fit(synthetic.sample(truth, samples=50, random_state=0))
+    >>> laws.family, laws.n_points
+    (Power(), 20)
     """
 
     family: FamilyLike = "power"

@@ -59,6 +59,14 @@ class LogOLS(Estimator):
         sizes of the bins are ``attrs["settings"]["merged_sizes"]``.
     bins
         Number of bins of equal width in log k.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> truth = synthetic.random_laws(5, random_state=0)
+    >>> table = synthetic.sample(truth, samples=500, design="grid", random_state=0)
+    >>> LogOLS().fit(table).r2.shape
+    (5,)
     """
 
     max_sizes: int = 20

@@ -49,6 +49,13 @@ class FamilyBasis:
     prior, wide_prior
         Covariance of ``u`` before data, up to its scale, ``(p, p)``: for estimates, and for
         intervals, with room for curves that are not like power laws.
+
+    Examples
+    --------
+    >>> from apiece.laws import Power
+    >>> basis = Power().prior_basis(300.0)
+    >>> basis.n_shapes, basis.columns(np.array([[1.0, 2.0]]), 0).shape
+    (25, (1, 2, 1))
     """
 
     family: Family

@@ -43,6 +43,11 @@ class ShapePrior(NamedTuple):
         The range that is searched.
     typical, spread
         Mean and standard deviation over points.
+
+    Examples
+    --------
+    >>> ShapePrior(low=0.0, high=3.0, typical=1.0, spread=0.3).typical
+    1.0
     """
 
     low: float
@@ -58,6 +63,21 @@ class Family(ABC):
     ``from_local`` unless its coordinates are its parameters. Everything else has a default. A
     family whose curves are sums of fixed terms derives from `Linear` and states ``basis`` instead.
     Settings are the fields of a frozen dataclass, so that files can keep them.
+
+    Examples
+    --------
+    A family of two parameters, of which the second is a shape coordinate:
+
+    >>> from apiece.laws import Laws
+    >>> class Exponential(Family):
+    ...     name = "exponential"
+    ...     parameters = ("height", "rate")
+    ...     shapes = {"rate": ShapePrior(0.0, 0.1, 0.01, 0.005)}
+    ...
+    ...     def curve(self, params, k):
+    ...         return params[..., 0] * np.exp(-params[..., 1] * k)
+    >>> Laws.from_arrays(family=Exponential(), params=[[2.0, 0.01]]).mean(100).round(3)
+    array([0.736])
     """
 
     name: ClassVar[str]

@@ -38,7 +38,14 @@ _ENTRIES = 2_000_000  # of a gradient held at once by `functional`: 16 MB
 
 
 class Estimate(NamedTuple):
-    """A quantity of every point with its interval; each field has shape ``(n_points,)``."""
+    """A quantity of every point with its interval; each field has shape ``(n_points,)``.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0])
+    >>> laws.functional([100, 200], [0.5, 0.5]).value
+    array([0.00375])
+    """
 
     value: FloatArray
     low: FloatArray
@@ -83,6 +90,14 @@ class Laws:
         Version, estimator and settings, seed, dataset fingerprint, creation time.
     diagnostics
         Results for the fit as a whole, such as ``overall_r2``.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5], ids=["a", "b"])
+    >>> laws.mean(100)
+    array([ 0.005, -0.02 ])
+    >>> laws["b"].alpha
+    array([0.5])
     """
 
     family: Family

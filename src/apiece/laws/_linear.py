@@ -14,7 +14,20 @@ from apiece.laws.student import standard_error
 
 
 class Linear(Family):
-    r"""A family $\psi_k = \sum_j \theta_j B_j(k)$, whose local coordinates are its parameters."""
+    r"""A family $\psi_k = \sum_j \theta_j B_j(k)$, whose local coordinates are its parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Inverse(Linear):
+    ...     name = "inverse"
+    ...     parameters = ("a",)
+    ...
+    ...     def basis(self, k):
+    ...         return 1 / k[..., None]
+    >>> Inverse().mean(np.array([[2.0]]), np.array([1.0, 4.0]))
+    array([[2. , 0.5]])
+    """
 
     shapes: ClassVar[Mapping[str, ShapePrior]] = {}  # there are none
 

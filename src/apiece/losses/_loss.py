@@ -223,6 +223,12 @@ class FunctionLoss(Loss):
         The required prediction; see `Loss`.
     function
         Returns the loss of a model as a number.
+
+    Examples
+    --------
+    >>> loss = FunctionLoss("largest error", "value", lambda y, p: np.abs(y - p).max())
+    >>> loss.value(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
+    2.0
     """
 
     def __init__(

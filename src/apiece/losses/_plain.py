@@ -21,7 +21,13 @@ from apiece.losses._proba import of_true_class
 
 
 class ZeroOne(Loss):
-    """1 for a wrong label, else 0."""
+    """1 for a wrong label, else 0.
+
+    Examples
+    --------
+    >>> ZeroOne().value(np.array([0, 1]), np.array([0, 0]))
+    0.5
+    """
 
     name = "zero_one"
     needs = "label"
@@ -37,7 +43,13 @@ class ZeroOne(Loss):
 
 
 class Hinge(Loss):
-    """Hinge loss of decision values, shape ``(n,)`` or, beyond two classes, ``(n, K)``."""
+    """Hinge loss of decision values, shape ``(n,)`` or, beyond two classes, ``(n, K)``.
+
+    Examples
+    --------
+    >>> Hinge().value(np.array([0, 1]), np.array([-2.0, 0.5]))
+    0.25
+    """
 
     name = "hinge"
     needs = "decision"
@@ -55,7 +67,13 @@ class Hinge(Loss):
 
 
 class SquaredError(Loss):
-    """Squared error of a predicted value."""
+    """Squared error of a predicted value.
+
+    Examples
+    --------
+    >>> SquaredError().value(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
+    0.125
+    """
 
     name = "squared_error"
     needs = "value"
@@ -77,7 +95,13 @@ class SquaredError(Loss):
 
 
 class AbsoluteError(Loss):
-    """Absolute error of a predicted value."""
+    """Absolute error of a predicted value.
+
+    Examples
+    --------
+    >>> AbsoluteError().value(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
+    0.25
+    """
 
     name = "absolute_error"
     needs = "value"
@@ -100,7 +124,13 @@ class AbsoluteError(Loss):
 
 
 class PoissonDeviance(Loss):
-    """Deviance of a predicted mean of counts, as scikit-learn's ``mean_poisson_deviance``."""
+    """Deviance of a predicted mean of counts, as scikit-learn's ``mean_poisson_deviance``.
+
+    Examples
+    --------
+    >>> PoissonDeviance().value(np.array([2.0]), np.array([2.0]))
+    0.0
+    """
 
     name = "poisson_deviance"
     needs = "value"

@@ -56,7 +56,13 @@ class ProbaLoss(Loss):
 
 
 class LogLoss(ProbaLoss):
-    """Negative log probability of the true class, clipped at machine epsilon."""
+    """Negative log probability of the true class, clipped at machine epsilon.
+
+    Examples
+    --------
+    >>> round(LogLoss().value(np.array([1]), np.array([[0.5, 0.5]])), 4)
+    0.6931
+    """
 
     name = "log_loss"
 
@@ -130,7 +136,13 @@ class _ProbaSeries:
 
 
 class Brier(ProbaLoss):
-    """Squared distance between probabilities and the one-hot truth, halved for two classes."""
+    """Squared distance between probabilities and the one-hot truth, halved for two classes.
+
+    Examples
+    --------
+    >>> Brier().value(np.array([1]), np.array([[0.25, 0.75]]))
+    0.0625
+    """
 
     name = "brier"
 
@@ -170,7 +182,13 @@ class _BrierSeries(_ProbaSeries):
 
 
 class SoftmaxOfProba(ProbaLoss):
-    """Cross-entropy of the softmax of *probabilities*, as the paper's code computes it."""
+    """Cross-entropy of the softmax of *probabilities*, as the paper's code computes it.
+
+    Examples
+    --------
+    >>> round(SoftmaxOfProba().value(np.array([1]), np.array([[0.0, 1.0]])), 4)
+    0.3133
+    """
 
     name = "softmax_of_proba"
 

@@ -66,6 +66,13 @@ def resolve_loss(
         If no loss has that name.
     ModelError
         If it is none of these, or a loss for another kind of data.
+
+    Examples
+    --------
+    >>> resolve_loss("brier", kind="classification", has_proba=True).needs
+    'proba'
+    >>> resolve_loss(None, kind="regression", has_proba=False).name
+    'squared_error'
     """
     if isinstance(metric, Loss):
         loss = metric

@@ -72,7 +72,14 @@ def exhibit(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all tables and figures, tables first, in the paper's order."""
+    """Return the names of all tables and figures, tables first, in the paper's order.
+
+    Examples
+    --------
+    >>> import apiece.papers
+    >>> apiece.papers.names()[:2]
+    ('table1', 'table2')
+    """
 
     def place(name: str) -> tuple[bool, bool, int]:
         digits = "".join(filter(str.isdigit, name))

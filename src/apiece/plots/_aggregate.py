@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 def binned_losses(
     contributions: Contributions, n_bins: int = 8
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return size, mean and standard error of the losses $L(f_D)$ of tasks, in log-spaced bins."""
+    """Return size, mean and standard error of the losses $L(f_D)$ of tasks, in log-spaced bins.
+
+    Examples
+    --------
+    >>> table = Contributions.from_arrays(
+    ...     point=[0] * 4, k=[9, 9, 20, 20], delta=[0.0] * 4, loss=[1.0, 3.0, 0.5, 0.5]
+    ... )
+    >>> binned_losses(table)[1]
+    array([2. , 0.5])
+    """
     _, first = np.unique(contributions.task, return_index=True)
     first = first[np.isfinite(contributions.loss[first])]
     return in_bins(contributions.k[first], contributions.loss[first], n_bins)
@@ -47,6 +56,16 @@ def plot_aggregate(
         Coverage of the shaded interval.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from apiece.estimators import fit_aggregate
+    >>> k = np.repeat([20, 40, 80, 160, 320], 4)
+    >>> table = Contributions.from_arrays(
+    ...     point=np.zeros(20), k=k, delta=np.zeros(20), loss=0.2 + 3 / k + 1e-3 * np.arange(20)
+    ... )
+    >>> plot_aggregate(fit_aggregate(table)).get_xlabel()
+    'cardinality k'
     """
     k_min, k_max = aggregate.k_range[0], aggregate.k_known
     inner = np.geomspace(k_min, k_max, 41)

@@ -24,6 +24,13 @@ def paired_values(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     ------
     DataError
         If they share fewer than two points with known values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> first, second = (pd.DataFrame({"value": [0.1, column]}) for column in (0.2, 0.3))
+    >>> paired_values(first, second)["second"].tolist()
+    [0.1, 0.3]
     """
     import pandas as pd
 
@@ -53,6 +60,13 @@ def plot_agreement(
         What they are, for the axes.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> values = pd.DataFrame({"value": [0.1, 0.2, 0.4]})
+    >>> plot_agreement(values, 2 * values, names=("one", "two")).get_xlabel()
+    'value, one'
     """
     both = paired_values(first, second)
     x, y = both["first"].to_numpy(), both["second"].to_numpy()

@@ -45,6 +45,15 @@ def plot_backtest(
         Coverage that the intervals promised.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> from apiece.estimators import backtest
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> table = synthetic.sample(truth, samples=30, random_state=0)
+    >>> plot_backtest(backtest(table)).get_xlabel()
+    'held-out cardinality k'
     """
     one_of("score", of, tuple(SCORES))
     if isinstance(backtest, Laws):

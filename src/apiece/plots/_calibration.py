@@ -48,6 +48,15 @@ def coverage(
     ------
     DataError
         If the laws have no uncertainty, or share no point with what was held out.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> from apiece.estimators import Bayes
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> laws = Bayes("power").fit(synthetic.sample(truth, samples=20, random_state=0))
+    >>> list(coverage(laws, truth, levels=(0.9,)))
+    ['k', 'level', 'coverage', 'n_points']
     """
     import pandas as pd
 
@@ -84,6 +93,15 @@ def plot_calibration(laws: Laws, held_out: Contributions | Laws, *, ax: Axes | N
         As in `coverage`.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> from apiece.estimators import Bayes
+    >>> truth = synthetic.random_laws(20, random_state=0)
+    >>> laws = Bayes("power").fit(synthetic.sample(truth, samples=20, random_state=0))
+    >>> plot_calibration(laws, truth).get_ylabel()
+    'share covered'
     """
     table = coverage(laws, held_out)
     with axes(ax) as ax:

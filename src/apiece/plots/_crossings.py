@@ -45,6 +45,12 @@ def plot_crossings(
         Coverage of the interval.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[1.0, 20.0], alpha=[1.0, 1.5])
+    >>> plot_crossings(laws, pairs=[(1, 0)]).get_xlabel()
+    'cardinality k'
     """
     table = crossings(laws, pairs=pairs, most=most, sizes=sizes, level=level)
     table = table[np.isfinite(table["at"])].reset_index(drop=True)

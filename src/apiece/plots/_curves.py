@@ -32,6 +32,13 @@ class Curves:
         Expected contributions and their intervals, each of shape ``(n, n_k)``.
     is_sampled
         Which cardinalities lie in the sampled range, shape ``(n_k,)``.
+
+    Examples
+    --------
+    >>> from apiece.laws import Laws
+    >>> numbers = curves(Laws.from_arrays(c=[0.5], alpha=[1.0]), [0])
+    >>> numbers.mean.shape == (1, len(numbers.k))
+    True
     """
 
     ids: AnyArray
@@ -45,7 +52,15 @@ class Curves:
 def curves(
     laws: Laws, points: Sequence[object], *, until: int | None = None, level: float = 0.9
 ) -> Curves:
-    """Compute the curves of some points, by id, up to cardinality ``until``."""
+    """Compute the curves of some points, by id, up to cardinality ``until``.
+
+    Examples
+    --------
+    >>> from apiece.laws import Laws
+    >>> numbers = curves(Laws.from_arrays(c=[0.5], alpha=[1.0]), [0], until=2000)
+    >>> float(numbers.k[-1]), bool(numbers.is_sampled[-1])
+    (2000.0, False)
+    """
     selected = laws.select(np.array([laws.position(point) for point in points]))
     k_min, k_max = laws.k_range
     k = np.geomspace(k_min, max(until or k_max, k_max), 200)
@@ -57,7 +72,14 @@ def curves(
 def binned_means(
     contributions: Contributions, point: object, n_bins: int = 8
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return size, mean and standard error of one point's contributions in log-spaced bins."""
+    """Return size, mean and standard error of one point's contributions in log-spaced bins.
+
+    Examples
+    --------
+    >>> table = Contributions.from_arrays(point=[0, 0, 0], k=[9, 9, 20], delta=[1.0, 3.0, 2.0])
+    >>> binned_means(table, 0)[1]
+    array([2.])
+    """
     is_point = contributions.ids[contributions.point].astype(str) == str(point)
     return in_bins(contributions.k[is_point], contributions.delta[is_point], n_bins)
 
@@ -87,6 +109,12 @@ def plot_curves(
         Coverage of the shaded interval.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> ax = plot_curves(Laws.from_arrays(c=[0.5, 0.2], alpha=[1.0, 0.5]), [0, 1], until=5000)
+    >>> ax.get_xlabel()
+    'cardinality k'
     """
     numbers = curves(laws, points, until=until, level=level)
     with axes(ax) as ax:

@@ -43,6 +43,11 @@ def plot_detection(
         What the targets are, for the axis.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> plot_detection([0.3, -0.1, 0.2], [False, True, False]).get_ylabel()
+    'flipped labels found'
     """
     counts = detection_curve(values, is_target)
     inspected = np.arange(len(counts))

@@ -37,6 +37,22 @@ def differences(experiment: Outcome, measure: str, over: str | None) -> pd.DataF
     """Return ``mean`` and ``error`` (one standard error) of every setting and method.
 
     With ``over`` both are those of the paired difference from that method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from apiece.experiments import Experiment
+    >>> samples = pd.DataFrame(
+    ...     {
+    ...         "repeat": [0, 0, 1, 1],
+    ...         "at": [100] * 4,
+    ...         "method": ["law", "random"] * 2,
+    ...         "gain": [0.3, 0.1, 0.5, 0.1],
+    ...     }
+    ... )
+    >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
+    >>> differences(result, "gain", "random")["mean"].round(2).tolist()
+    [0.3]
     """
     import pandas as pd
 
@@ -71,6 +87,22 @@ def plot_experiment(
         the draws of a repeat cancels, and the errors are smaller.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from apiece.experiments import Experiment
+    >>> samples = pd.DataFrame(
+    ...     {
+    ...         "repeat": [0, 0, 1, 1],
+    ...         "at": [100] * 4,
+    ...         "method": ["law", "random"] * 2,
+    ...         "gain": [0.3, 0.1, 0.5, 0.1],
+    ...     }
+    ... )
+    >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
+    >>> plot_experiment(result).get_ylabel()
+    'fall of the loss'
     """
     measure = next(iter(experiment.measures)) if measure is None else measure
     one_of("measure", measure, tuple(experiment.measures))

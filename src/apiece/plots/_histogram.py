@@ -33,6 +33,13 @@ def distribution(laws: Laws, of: str | None = None) -> FloatArray:
     -------
     FloatArray
         The quantity, and the sign (1 or -1) of $\psi_k$ in the middle of the sampled sizes.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])
+    >>> distribution(laws, "alpha")
+    array([[ 1. ,  0.5],
+           [ 1. , -1. ]])
     """
     of = _default(laws) if of is None else of
     known = ("exponent", *laws.family.parameters, "sigma", "beta", "r2")
@@ -70,6 +77,12 @@ def plot_histogram(
         How many bins.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])
+    >>> plot_histogram(laws, "alpha").get_ylabel()
+    'points'
     """
     of = _default(laws) if of is None else of
     values, sign = distribution(laws, of)

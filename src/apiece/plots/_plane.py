@@ -18,7 +18,13 @@ _MANY = 5_000  # points beyond which markers are drawn small and as one image
 
 
 class Plane(NamedTuple):
-    """The numbers behind the plot; every field but the last two has shape ``(n,)``."""
+    """The numbers behind the plot; every field but the last two has shape ``(n,)``.
+
+    Examples
+    --------
+    >>> plane(Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])).names
+    ('alpha', '|c|')
+    """
 
     ids: AnyArray
     x: FloatArray
@@ -49,6 +55,11 @@ def plane(laws: Laws) -> Plane:
 
     Laws with a scale and a decay, as power laws have them, are placed by $(\alpha, |c|)$; others by
     what the point is worth at the smallest and at the largest sampled size.
+
+    Examples
+    --------
+    >>> plane(Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])).y
+    array([0.5, 0.2])
     """
     known = laws.has_law
     helps = np.asarray(laws.mean(laws.k_ref) > 0)[known]
@@ -74,6 +85,11 @@ def plot_plane(laws: Laws, *, ax: Axes | None = None) -> Axes:
         Fitted laws.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> plot_plane(Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5])).get_xlabel()
+    'alpha'
     """
     numbers = plane(laws)
     many = len(numbers.ids) > _MANY

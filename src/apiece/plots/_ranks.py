@@ -62,6 +62,12 @@ def plot_ranks(
         Draw beyond the sampled range up to this cardinality, dashed.
     ax
         Axes to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[1.0, 100.0], alpha=[1.0, 2.0])
+    >>> plot_ranks(laws, until=5000).get_ylabel()
+    'rank among 2 points'
     """
     k_min, k_max = laws.k_range
     inner = np.geomspace(k_min, k_max, 60)

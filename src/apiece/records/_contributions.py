@@ -32,6 +32,12 @@ class Theory:
     row_noise
         Covariance over sizes that the choice of the table's rows gives to the first term, shape
         ``(n_points, n_sizes, n_sizes)``; None where it is not known.
+
+    Examples
+    --------
+    >>> theory = Theory(np.array([100.0, 1000.0]), np.ones((3, 2, 6)))
+    >>> theory.of(np.array([0, 2])).terms.shape
+    (2, 2, 6)
     """
 
     sizes: FloatArray

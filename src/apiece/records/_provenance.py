@@ -11,7 +11,13 @@ from apiece._base.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRecord(Record):
-    """The engine; ``correlation`` with exact contributions is None if it was not measured."""
+    """The engine; ``correlation`` with exact contributions is None if it was not measured.
+
+    Examples
+    --------
+    >>> EngineRecord.from_json({"name": "logistic", "is_exact": True}).is_exact
+    True
+    """
 
     name: str
     is_exact: bool
@@ -23,6 +29,11 @@ class DesignRecord(Record):
     """The design by its name, with its settings; ``sizes`` are ends of a range, or a grid.
 
     ``scoring`` is ``"rotating"`` if scoring rows rotate; None for a validation set.
+
+    Examples
+    --------
+    >>> DesignRecord(name="uniform", sizes=[100, 1000]).to_json()
+    {'name': 'uniform', 'sizes': [100, 1000]}
     """
 
     name: str
@@ -32,7 +43,13 @@ class DesignRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(Record):
-    """State of a run: number of contributions, their digest, and whether the run was complete."""
+    """State of a run: number of contributions, their digest, and whether the run was complete.
+
+    Examples
+    --------
+    >>> Snapshot(n_contributions=10, digest="ab", is_complete=True).is_complete
+    True
+    """
 
     n_contributions: int
     digest: str
@@ -41,7 +58,13 @@ class Snapshot(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Record):
-    """How to fit laws again: the method, its settings, and whether it learns from features."""
+    """How to fit laws again: the method, its settings, and whether it learns from features.
+
+    Examples
+    --------
+    >>> Recipe(method="bayes").to_json()
+    {'method': 'bayes'}
+    """
 
     method: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -66,6 +89,11 @@ class Provenance(Record):
         Which contributions of a run the laws were fitted to.
     recipe
         How to fit them again, if a file can describe it.
+
+    Examples
+    --------
+    >>> Provenance.of({"seed": 3, "design": {"name": "grid", "sizes": [1, 2]}}).design.name
+    'grid'
     """
 
     dataset: str | None = None

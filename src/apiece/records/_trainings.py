@@ -24,6 +24,11 @@ class Lists(NamedTuple):
         Length of each list, shape ``(n_trainings,)``.
     position
         The lists, joined.
+
+    Examples
+    --------
+    >>> Lists(np.array([2, 1]), np.array([4, 7, 4])).owner
+    array([0, 0, 1])
     """
 
     length: IntArray
@@ -60,6 +65,15 @@ class Trainings:
         What is known of each point without training, shape ``(n_points, n_features)``.
     attrs
         Where the trainings came from.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> run = apiece.collect(data, engine="reuse", sizes=(20, 40), trainings=20, progress=False)
+    >>> len(run.trainings().k)
+    20
     """
 
     task: IntArray

@@ -8,7 +8,7 @@ holds curves at some sizes instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
@@ -35,6 +35,20 @@ _MOST_LABELS: Final = 1000
 _CURVE_ENTRIES: Final = 500_000  # of curves that the page reads instead of computing them: 2 MB
 _FEWEST_SIZES: Final = 9
 _MOST_SIZES: Final = 65
+
+
+class ReportOptions(TypedDict, total=False):
+    """Options of `gather`, described in `apiece.report`."""
+
+    dataset: Dataset | None
+    rows: pd.DataFrame | FilePath | None
+    ids: str | None
+    images: Any
+    advice: pd.DataFrame | None
+    aggregate: Aggregate | None
+    notes: Sequence[str]
+    title: str | None
+    level: float
 
 
 def gather(

@@ -46,6 +46,14 @@ def find(
         What gives advice, `apiece.advise`.
     judge
         Whether advice may be worked out, which trains models.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> laws = synthetic.random_laws(5, random_state=0)
+    >>> options = find(synthetic.sample(laws, samples=5, random_state=0), laws, None, judge=False)
+    >>> isinstance(options, dict)
+    True
     """
     notes: list[str] = []
     is_of_groups = laws.provenance.groups is not None  # which no row of the data describes

@@ -77,6 +77,15 @@ def report(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apiece import synthetic
+    >>> laws = synthetic.random_laws(5, random_state=0)
+    >>> table = synthetic.sample(laws, samples=5, random_state=0)
+    >>> report(table, laws=laws, to=Path(tempfile.mkdtemp()) / "report.html").name
+    'report.html'
     """
     known = laws_of(run, memory) if laws is None else laws
     found = find_for_report(

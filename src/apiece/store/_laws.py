@@ -31,7 +31,14 @@ _IDENTITY: Final = ("dataset", "model", "metric", "design", "seed", "groups")
 
 
 def laws_of(source: Laws | Run | Contributions, memory: int | str | None = None) -> Laws:
-    """Return laws as they are, those of a run by `Run.laws`, or laws fitted to contributions."""
+    """Return laws as they are, those of a run by `Run.laws`, or laws fitted to contributions.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0])
+    >>> laws_of(laws) is laws
+    True
+    """
     if isinstance(source, Laws):
         return source
     return fit(source) if isinstance(source, Contributions) else source.laws(memory=memory)

@@ -25,6 +25,12 @@ class Unit:
         The tasks it covers.
     part, n_parts
         It covers the ``part``-th of ``n_parts`` slices of each task's points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Unit(0, range(2), part=1, n_parts=2).slice_of(np.arange(5))
+    array([2, 3, 4])
     """
 
     index: int
@@ -50,6 +56,12 @@ class Layout:
         Consecutive tasks in one unit.
     parts_per_task
         Into how many units one task is split; then ``tasks_per_shard`` is 1.
+
+    Examples
+    --------
+    >>> layout = Layout(n_tasks=5, tasks_per_shard=2, parts_per_task=1)
+    >>> len(layout), layout.unit(2).tasks
+    (3, range(4, 5))
     """
 
     n_tasks: Count

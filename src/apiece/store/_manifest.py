@@ -82,6 +82,12 @@ class Manifest(Record):
         change of either is noticed.
     files
         Digests of other files of the run.
+
+    Examples
+    --------
+    >>> from apiece.testing import StoreContract
+    >>> StoreContract.manifest(None).design.name
+    'uniform'
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -114,6 +120,17 @@ def refuse_mismatch(where: object, stored: Manifest, wanted: Manifest) -> None:
     ------
     StoreError
         Naming everything that differs, with both values.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from apiece.testing import StoreContract
+    >>> stored = StoreContract.manifest(None)
+    >>> try:
+    ...     refuse_mismatch("a run", stored, replace(stored, seed=1))
+    ... except StoreError as error:
+    ...     print(str(error)[:44])
+    a run belongs to another seed (0, now 1). A
     """
     ours, theirs = stored.to_json(), wanted.to_json()
     differs = [key for key in _IDENTITY if _differs(ours, theirs, key)]

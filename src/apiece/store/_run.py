@@ -57,6 +57,11 @@ class Progress:
         Counts that the engine reported, summed over the run.
     digest
         Digest of which contributions are stored, from what the shards tell of themselves.
+
+    Examples
+    --------
+    >>> Progress(10, 20, 1, 2, failed={}, certificate=0.0, notes={}).is_complete
+    False
     """
 
     n_contributions: int
@@ -82,6 +87,14 @@ class Run:
     ----------
     store
         Where the shards are.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> run = apiece.collect(load_demo()[0], sizes=(20, 40), samples=3, progress=False)
+    >>> run.is_complete, len(run.ids)
+    (True, 369)
     """
 
     store: Store
@@ -438,6 +451,16 @@ def open_run(path: str | Path) -> Run:
     ------
     StoreError
         If the folder is not a run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = apiece.collect(load_demo()[0], to=folder, sizes=(20, 40), samples=3, progress=False)
+    >>> open_run(folder).manifest.metric
+    'log_loss'
     """
     store = FolderStore(path)
     read_manifest(store.place)

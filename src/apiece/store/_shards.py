@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Required, TypedDict, Unpack
 
 import numpy as np
 
@@ -52,7 +52,13 @@ _ROTATING = ("control", "active")  # columns of runs whose scoring rows rotate
 
 
 class TaskRows(NamedTuple):
-    """The contributions of one task, on their way into a shard."""
+    """The contributions of one task, on their way into a shard.
+
+    Examples
+    --------
+    >>> TaskRows(task=0, k=10, points=np.arange(2), delta=np.zeros(2), loss=0.5).k
+    10
+    """
 
     task: int
     k: int
@@ -83,6 +89,11 @@ class Footer:
         Message for each task that could not be computed; such a shard is not complete.
     digest
         Digest of the shard's columns and description; empty if it was not read from a file.
+
+    Examples
+    --------
+    >>> Footer(0, n_rows=2, end_task=1).holds_more_than(Footer(0, n_rows=1, end_task=1))
+    True
     """
 
     index: int
@@ -120,6 +131,12 @@ class Shard:
     columns
         ``task``, ``k``, ``point``, ``delta``, ``loss``, ``control``, ``active``, each of shape
         ``(n_rows,)``.
+
+    Examples
+    --------
+    >>> shard = make_shard(0, [TaskRows(0, 10, np.arange(2), np.zeros(2), 0.5)], end_task=1)
+    >>> len(shard), shard.columns["k"].tolist()
+    (2, [10, 10])
     """
 
     footer: Footer
@@ -134,8 +151,24 @@ class Shard:
         return self.footer.index
 
 
-def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Any) -> Shard:
-    """Build a shard from the contributions of its tasks."""
+class FooterFields(TypedDict, total=False):
+    """What the footer of a new shard says besides its index and number of rows; see `Footer`."""
+
+    end_task: Required[int]
+    certificate: float
+    notes: dict[str, int]
+    failed: dict[int, str]
+
+
+def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Unpack[FooterFields]) -> Shard:
+    """Build a shard from the contributions of its tasks.
+
+    Examples
+    --------
+    >>> rows = TaskRows(task=0, k=10, points=np.arange(2), delta=np.array([0.1, -0.2]), loss=0.5)
+    >>> make_shard(0, [rows], end_task=1).columns["delta"]
+    array([ 0.1, -0.2])
+    """
     rows = [TaskRows(*task) for task in tasks]
     counts = [len(row.points) for row in rows]
 
@@ -161,13 +194,27 @@ def make_shard(index: int, tasks: Iterable[TaskRows], **meta: Any) -> Shard:
     return Shard(Footer(index, sum(counts), **meta), columns)
 
 
-def make_training_shard(index: int, rows: list[TrainingRow], **meta: Any) -> Shard:
-    """Build a shard from trainings."""
+def make_training_shard(index: int, rows: list[TrainingRow], **meta: Unpack[FooterFields]) -> Shard:
+    """Build a shard from trainings.
+
+    Examples
+    --------
+    >>> row = TrainingRow(0, 2, 0.5, np.array([1, 3]), np.array([0]), np.array([0.4]))
+    >>> len(make_training_shard(0, [row], end_task=1))
+    1
+    """
     return Shard(Footer(index, len(rows), **meta), columns_of(rows))
 
 
 def encode_shard(shard: Shard) -> bytes:
-    """Return the shard as the bytes of a Parquet file."""
+    """Return the shard as the bytes of a Parquet file.
+
+    Examples
+    --------
+    >>> shard = make_shard(0, [TaskRows(0, 10, np.arange(2), np.zeros(2), 0.5)], end_task=1)
+    >>> encode_shard(shard)[:4]
+    b'PAR1'
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,6 +265,12 @@ def decode_shard(data: bytes, where: str) -> Shard:
     ------
     StoreError
         If the file is truncated, altered, or not a shard of this schema.
+
+    Examples
+    --------
+    >>> shard = make_shard(0, [TaskRows(0, 10, np.arange(2), np.zeros(2), 0.5)], end_task=1)
+    >>> len(decode_shard(encode_shard(shard), "memory"))
+    2
     """
     import pyarrow as pa
 

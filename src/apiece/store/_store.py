@@ -63,6 +63,12 @@ class Store(ABC):
 
     **Listing.** `indices` may miss a shard that is being written while the store is listed, and
     may name one whose contents are damaged; `read` notices damage.
+
+    Examples
+    --------
+    >>> from apiece.store import MemoryStore
+    >>> isinstance(MemoryStore(), Store)
+    True
     """
 
     @property
@@ -185,6 +191,13 @@ def grown_manifest(where: object, stored: Manifest, wanted: Manifest) -> Manifes
     ------
     StoreError
         If they are about different contributions.
+
+    Examples
+    --------
+    >>> from apiece.testing import StoreContract
+    >>> stored, wanted = (StoreContract.manifest(None, n_tasks) for n_tasks in (4, 6))
+    >>> grown_manifest("a run", stored, wanted).samples
+    6
     """
     refuse_mismatch(where, stored, wanted)
     if wanted.layout.n_tasks <= stored.layout.n_tasks:
@@ -204,6 +217,15 @@ class MemoryStore(Store):
     ----------
     manifest, points
         As for `start`; leave them out to hand an empty store to ``collect(to=...)``.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> store = MemoryStore()
+    >>> _ = apiece.collect(load_demo()[0], to=store, sizes=(20, 40), samples=3, progress=False)
+    >>> store.manifest.engine.name
+    'logistic'
     """
 
     def __init__(
@@ -298,6 +320,12 @@ class FolderStore(Store):
     where
         The folder of the run, or its address in an object store (``s3://bucket/run``). It may
         be empty: then `start` begins a run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> FolderStore(tempfile.mkdtemp()).has_run()
+    False
     """
 
     def __init__(self, where: str | Path) -> None:

@@ -67,6 +67,14 @@ class Streamed:
         Whether scoring rows rotate, so that ``control`` and ``active`` mean something.
     theory
         What theory says of each point, or None.
+
+    Examples
+    --------
+    >>> columns = {name: np.zeros(2, dtype=int) for name in ("task", "point")}
+    >>> columns |= {"k": np.array([9, 9]), "delta": np.array([0.1, 0.2]), "loss": np.zeros(2)}
+    >>> with Streamed([columns], ids=np.array(["a"]), attrs={}, n_rows=2, memory=10**6) as table:
+    ...     table.counts()
+    array([2])
     """
 
     def __init__(

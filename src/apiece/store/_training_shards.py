@@ -33,7 +33,14 @@ _LISTS: Final[dict[str, tuple[str, np.dtype[Any]]]] = {  # the column of lengths
 
 
 class TrainingRow(NamedTuple):
-    """One training, on its way into a shard."""
+    """One training, on its way into a shard.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TrainingRow(0, 2, 0.5, np.array([1, 3]), np.array([0]), np.array([0.4])).k
+    2
+    """
 
     task: int
     k: int

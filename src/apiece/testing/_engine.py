@@ -37,6 +37,14 @@ class EngineContract(ABC):
     ``kind`` is the kind of data to make; ``tolerance`` the largest error of a contribution,
     relative to the mean size of contributions, that an exact engine may show against a refit;
     ``correlation`` the least correlation with refits that an approximate engine promises.
+
+    Examples
+    --------
+    >>> from apiece.engines import choose_engine
+    >>> class TestLogistic(EngineContract):
+    ...     def make(self, dataset):
+    ...         return choose_engine(dataset, engine="logistic")[0]
+    >>> TestLogistic().test_one_finite_contribution_for_each_point()
     """
 
     kind: str = "classification"

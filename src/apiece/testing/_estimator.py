@@ -14,7 +14,16 @@ from apiece.records import Contributions
 
 
 class EstimatorContract(ABC):
-    """One law per point, in the points' order, and never a silent nan."""
+    """One law per point, in the points' order, and never a silent nan.
+
+    Examples
+    --------
+    >>> from apiece.estimators import Likelihood
+    >>> class TestLikelihood(EstimatorContract):
+    ...     def make(self):
+    ...         return Likelihood()
+    >>> TestLikelihood().test_there_is_one_law_for_each_point_in_order()
+    """
 
     @abstractmethod
     def make(self) -> Any:

@@ -15,7 +15,16 @@ K_REF = 300.0
 
 
 class FamilyContract(ABC):
-    """Curve, coordinates, slopes, intervals, terms and text form agree with each other."""
+    """Curve, coordinates, slopes, intervals, terms and text form agree with each other.
+
+    Examples
+    --------
+    >>> from apiece.laws import Power
+    >>> class TestPower(FamilyContract):
+    ...     def make(self):
+    ...         return Power()
+    >>> TestPower().test_coordinates_lead_back_to_parameters()
+    """
 
     @abstractmethod
     def make(self) -> Family:

@@ -19,7 +19,16 @@ _N = 24
 
 
 class PoolContract(ABC):
-    """Tests that any `apiece.collection.Pool` must pass; subclass it and say how to make one."""
+    """Tests that any `apiece.collection.Pool` must pass; subclass it and say how to make one.
+
+    Examples
+    --------
+    >>> from apiece.collection.pools import LocalPool
+    >>> class TestLocal(PoolContract):
+    ...     def make(self):
+    ...         return LocalPool()
+    >>> TestLocal().test_nothing_to_do_is_done_at_once()
+    """
 
     most_taken: int = 64  # units that the pool may take before it yields the first
 

@@ -21,7 +21,16 @@ POINTS = pd.DataFrame({"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool"
 
 
 class StoreContract(ABC):
-    """Tests that any `apiece.store.Store` must pass; subclass it and say how to make one."""
+    """Tests that any `apiece.store.Store` must pass; subclass it and say how to make one.
+
+    Examples
+    --------
+    >>> from apiece.store import MemoryStore
+    >>> class TestMemory(StoreContract):
+    ...     def make(self, tmp_path):
+    ...         return MemoryStore()
+    >>> TestMemory().test_the_points_are_kept(Path("unused"))
+    """
 
     @abstractmethod
     def make(self, tmp_path: Path) -> Store:

@@ -30,6 +30,14 @@ class Advice:
         The loss, by name.
     level
         Coverage of the intervals.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> advice = apiece.advise(load_demo()[0], progress=False)
+    >>> advice.metric, list(advice.table())[:2]
+    ('log_loss', ['advice', 'to'])
     """
 
     rows: pd.DataFrame

@@ -45,6 +45,13 @@ def leave_one_out(
     -------
     pandas.DataFrame
         Column ``value`` in units of the loss, indexed by id; positive helps.
+
+    Examples
+    --------
+    >>> from apiece.data import Dataset
+    >>> data = Dataset.from_arrays(np.arange(12.0)[:, None], np.arange(12) % 2, validation=4)
+    >>> len(leave_one_out(data))
+    8
     """
     import pandas as pd
 
@@ -77,7 +84,14 @@ def _folds(dataset: Dataset, seed: int) -> list[IntArray]:
 
 
 def random_values(dataset: Dataset, *, random_state: RandomState = 0) -> pd.DataFrame:
-    """Value every point by chance: uniform numbers in column ``value``, indexed by id."""
+    """Value every point by chance: uniform numbers in column ``value``, indexed by id.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> len(random_values(load_demo()[0]))
+    369
+    """
     import pandas as pd
 
     rng = stream(seed_from(random_state))

@@ -44,6 +44,12 @@ def boundary(dataset: Dataset, *, model: Any = "logistic") -> pd.DataFrame:
         of the features, for linear models (nan for others); ``margin``, the log of the probability
         of its own class over that of the likeliest other (nan without probabilities). Both are
         positive on the side of the point's own label.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> list(boundary(load_demo()[0]))
+    ['label', 'distance', 'margin']
     """
     import pandas as pd
 
@@ -99,6 +105,15 @@ def boundary_relation(
         sizes), ``label`` (``all``, then each class), ``measure`` (``pearson`` or ``spearman`` with
         the absolute distance, or with the absolute margin if the model is not linear),
         ``agreement``, ``low``, ``high``, ``n``.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> noise = np.random.default_rng(0).normal(size=(2, data.n_points))
+    >>> laws = Laws.from_arrays(c=noise[0], alpha=1 + 0.1 * noise[1], ids=data.ids)
+    >>> boundary_relation(laws, data)["quantity"].unique().tolist()
+    ['alpha', 'log_abs_c', 'psi']
     """
     import pandas as pd
 

@@ -102,7 +102,13 @@ class Semivalue(ABC):
 
 @dataclass(frozen=True)
 class Distributional(Semivalue):
-    """Distributional Shapley: all sizes in a range count alike."""
+    """Distributional Shapley: all sizes in a range count alike.
+
+    Examples
+    --------
+    >>> Distributional().over((10, 11)).w
+    array([0.5, 0.5])
+    """
 
     name: ClassVar[str] = "shapley"
 
@@ -128,7 +134,13 @@ class Distributional(Semivalue):
 
 @dataclass(frozen=True)
 class DataShapley(Semivalue):
-    """Data Shapley: all sizes of a game of n points count alike."""
+    """Data Shapley: all sizes of a game of n points count alike.
+
+    Examples
+    --------
+    >>> DataShapley().weights(4)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
 
     name: ClassVar[str] = "data-shapley"
 
@@ -145,6 +157,11 @@ class BetaShapley(Semivalue):
     ----------
     a, b
         Shape: $a > b$ favours small sizes, $a = b = 1$ is Data Shapley.
+
+    Examples
+    --------
+    >>> BetaShapley(16, 1).weights(3).round(3)
+    array([0.889, 0.105, 0.007])
     """
 
     a: float = 16.0
@@ -165,7 +182,13 @@ class BetaShapley(Semivalue):
 
 @dataclass(frozen=True)
 class Banzhaf(Semivalue):
-    """Data Banzhaf: all sets of others count alike, so sizes near n / 2 count most."""
+    """Data Banzhaf: all sets of others count alike, so sizes near n / 2 count most.
+
+    Examples
+    --------
+    >>> Banzhaf().weights(3)
+    array([0.25, 0.5 , 0.25])
+    """
 
     name: ClassVar[str] = "banzhaf"
 
@@ -176,7 +199,13 @@ class Banzhaf(Semivalue):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Semivalue):
-    """Leave-one-out: the set of all others alone counts."""
+    """Leave-one-out: the set of all others alone counts.
+
+    Examples
+    --------
+    >>> LeaveOneOut().weights(3)
+    array([0., 0., 1.])
+    """
 
     name: ClassVar[str] = "loo"
 
@@ -193,6 +222,11 @@ class GivenWeights(Semivalue):
     ----------
     given
         ``{k: weight}``, or a function from an array of sizes to their weights.
+
+    Examples
+    --------
+    >>> GivenWeights({10: 0.5, 20: 0.5}).over((1, 100)).k
+    array([10., 20.])
     """
 
     given: Weighting

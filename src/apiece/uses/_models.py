@@ -45,6 +45,13 @@ def compare_laws(
         Columns ``quantity`` (parameters that both families have; for power laws ``c``, ``alpha``
         and ``log_abs_c``; then ``psi`` at the size), ``measure`` (``pearson``, ``spearman``,
         ``kendall``, ``top``), ``agreement``, ``low``, ``high`` and ``n``.
+
+    Examples
+    --------
+    >>> laws = Laws.from_arrays(c=np.arange(1.0, 30.0), alpha=np.linspace(0.5, 1.5, 29))
+    >>> table = compare_laws(laws, laws)
+    >>> round(float(table["agreement"].min()), 6)
+    1.0
     """
     import pandas as pd
 

@@ -59,6 +59,14 @@ def plausibility(
     pandas.DataFrame
         Indexed by point id, pool and candidates: ``label``, ``plausibility`` (probability of that
         label; low is suspicious), ``likeliest`` (the most plausible label) and ``p_likeliest``.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> data, flipped = load_demo()
+    >>> table = plausibility(data, models=("logistic",))
+    >>> bool(table["plausibility"].iloc[flipped].mean() < table["plausibility"].mean())
+    True
     """
     import pandas as pd
 

@@ -49,7 +49,13 @@ _MOST: Final = 500_000  # contributions that take them a minute or so
 
 
 class Joint(NamedTuple):
-    """Rows picked, in order, and what each gains after those before it, with its error."""
+    """Rows picked, in order, and what each gains after those before it, with its error.
+
+    Examples
+    --------
+    >>> Joint(np.array([2, 0]), np.array([0.1, 0.05]), np.array([0.01, 0.01])).rows
+    array([2, 0])
+    """
 
     rows: IntArray
     gain: FloatArray
@@ -77,6 +83,13 @@ class Together:
         As in `collect`.
     seed
         Decides the training sets.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> Together(data, data.ids, (40, 60), 2, 3, "logistic", "log_loss", "auto", seed=0).most
+    3
     """
 
     dataset: Dataset

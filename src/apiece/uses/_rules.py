@@ -33,6 +33,13 @@ class Rules:
         Cost of every point, shape ``(n_points,)``; ones where costs do not matter.
     budget
         What picks may cost together; infinite where costs do not matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rules = Rules(2, np.zeros(3, dtype=int), np.array([3]), np.ones(3), np.inf)
+    >>> rules.pick(np.array([0.1, 0.3, 0.2]))
+    array([1, 2])
     """
 
     take: int
@@ -136,6 +143,15 @@ def make_rules(
         Names and labels of the points, each of shape ``(n_points,)``.
     is_known
         Which points have a law, shape ``(n_points,)``.
+
+    Examples
+    --------
+    >>> rules = make_rules(
+    ...     take=2, quotas=None, costs=None, budget=None, ids=np.arange(3), labels=None,
+    ...     is_known=np.ones(3, dtype=bool),
+    ... )
+    >>> rules.pick(np.array([0.1, 0.3, 0.2]))
+    array([1, 2])
     """
     n_known = int(is_known.sum())
     if (costs is None) != (budget is None):

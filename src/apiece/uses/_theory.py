@@ -51,6 +51,12 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
         Indexed by id: ``residual`` of the point at $\theta^*$ (target less prediction),
         ``leverage`` $x^\top V^{-1} x$, ``a2`` (the coefficient of $1/k$) and, for a regression,
         ``a4`` (that of $1/k^2$), in units of the loss.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> list(theory(load_demo()[0]))
+    ['residual', 'leverage', 'a2']
     """
     import pandas as pd
 

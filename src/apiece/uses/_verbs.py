@@ -91,6 +91,13 @@ def value(
         positive helps. With ``top`` also ``rank`` (1 is best), ``rank_low``, ``rank_high`` and
         ``p_top``; from samples also ``n_samples``; of groups also ``rows``, with how many of them a
         group entered, and ``per_row``, the value of one.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> laws = apiece.Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5], ids=["a", "b"])
+    >>> apiece.value(laws, sizes=(100, 200))["value"].round(4).to_dict()
+    {'a': 0.0035, 'b': -0.0166}
     """
     one_of("source", source, ("law", "samples"))
     attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
@@ -161,6 +168,14 @@ def compare(
     DataFrame
         Rows ``pearson``, ``spearman``, ``kendall`` and ``top`` (share of the best points in
         common); columns ``agreement``, ``low``, ``high``, ``n``.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> laws = apiece.Laws.from_arrays(c=np.arange(1.0, 30.0), alpha=np.linspace(0.5, 1.5, 29))
+    >>> first = apiece.value(laws, sizes=(100, 200))
+    >>> round(float(apiece.compare(first, first)["agreement"].min()), 6)
+    1.0
     """
 
     def valued(given: Laws | Run | Contributions | pd.DataFrame | pd.Series) -> Any:
@@ -351,7 +366,17 @@ def _select_at_hand(
 
 
 def data_of(run: Run) -> Dataset | None:
-    """Read the data of a run again, or return None if it is not in the file where it was."""
+    """Read the data of a run again, or return None if it is not in the file where it was.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> run = apiece.collect(data, sizes=(20, 40), samples=3, progress=False)
+    >>> data_of(run).fingerprint == data.fingerprint
+    True
+    """
     data = run.manifest.dataset
     try:
         return read_again(data.source, data.fingerprint)

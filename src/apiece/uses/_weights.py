@@ -30,7 +30,13 @@ _WIDTH: Final = 0.02  # of a block of sizes, in log k, when there are more
 
 
 class SizeWeights(NamedTuple):
-    """Sizes and their weights, each of shape ``(n_k,)``."""
+    """Sizes and their weights, each of shape ``(n_k,)``.
+
+    Examples
+    --------
+    >>> uniform(3, 6).within(3, 4).w
+    array([0.5, 0.5])
+    """
 
     k: FloatArray
     w: FloatArray
@@ -107,6 +113,12 @@ def nodes(weights: SizeWeights, width: float | None = None) -> SizeWeights:
         Sizes, rising, and weights. Some negative ones, or few sizes, are returned as they are.
     width
         Width of a block; None for the usual one, which leaves up to 2,000 sizes as they are.
+
+    Examples
+    --------
+    >>> few = nodes(uniform(100, 10_000))
+    >>> len(few.k) < 1000, bool(np.isclose(few.w.sum(), 1))
+    (True, True)
     """
     keep = weights.w != 0
     k, w = weights.k[keep], weights.w[keep]

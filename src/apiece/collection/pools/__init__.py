@@ -24,6 +24,11 @@ def pool_of(backend: str | Pool | None, n_jobs: int | None) -> Pool:
         A pool, ``dask://host:port``, ``ray``, or None for this machine.
     n_jobs
         Worker processes on this machine.
+
+    Examples
+    --------
+    >>> pool_of(None, n_jobs=2)
+    LocalPool(n_jobs=2)
     """
     if n_jobs == 0:
         raise PlanError(

@@ -21,6 +21,21 @@ class Pool(ABC):
     A pool sends the job to its workers once, and then only the indices of units. A worker calls
     `apiece.collection.work(job, index)`, which computes the unit, stores its shard if the worker
     can reach the store, and returns what the collector must know.
+
+    Examples
+    --------
+    >>> from apiece.collection import work
+    >>> class InOrder(Pool):
+    ...     def run(self, job, units):
+    ...         for index in units:
+    ...             yield work(job, index)
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> run = apiece.collect(
+    ...     load_demo()[0], sizes=(20, 40), samples=3, backend=InOrder(), progress=False
+    ... )
+    >>> run.is_complete
+    True
     """
 
     @abstractmethod

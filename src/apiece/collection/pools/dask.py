@@ -32,6 +32,11 @@ class DaskPool(Pool):
         ``host:port`` of the scheduler.
     patience
         Seconds to wait for a first worker, and for a first result before workers are looked at.
+
+    Examples
+    --------
+    >>> DaskPool("tcp://scheduler:8786").address
+    'tcp://scheduler:8786'
     """
 
     address: str

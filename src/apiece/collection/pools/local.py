@@ -31,6 +31,11 @@ class LocalPool(Pool):
     n_jobs
         Worker processes, -1 for one per core, None for what joblib is configured for: by default
         this process alone.
+
+    Examples
+    --------
+    >>> LocalPool(n_jobs=2)
+    LocalPool(n_jobs=2)
     """
 
     n_jobs: int | None = None
@@ -114,7 +119,12 @@ def _workers(n: int) -> Any:
 
 
 def dismiss_workers() -> None:
-    """End the worker processes, whatever they are doing; the next call starts others."""
+    """End the worker processes, whatever they are doing; the next call starts others.
+
+    Examples
+    --------
+    >>> dismiss_workers()
+    """
     for n in list(_executors):
         _executors.pop(n).shutdown(kill_workers=True)
 

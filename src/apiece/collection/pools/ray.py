@@ -15,7 +15,14 @@ from apiece.collection.pools._base import AHEAD, Pool
 
 @dataclass(frozen=True)
 class RayPool(Pool):
-    """The Ray cluster that this process belongs to, or that runs here, or a new one."""
+    """The Ray cluster that this process belongs to, or that runs here, or a new one.
+
+    Examples
+    --------
+    >>> from apiece.collection.pools import pool_of
+    >>> pool_of("ray", n_jobs=None)
+    RayPool()
+    """
 
     def run(self, job: Job, units: Iterator[int]) -> Generator[Done]:
         """Compute units, and yield each as it is done."""
