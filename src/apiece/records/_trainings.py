@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,12 @@ class Lists(NamedTuple):
     def owner(self) -> IntArray:
         """Which training each entry belongs to, shape ``(n_entries,)``."""
         return np.repeat(np.arange(len(self.length)), self.length)
+
+    def part(self, rows: slice) -> tuple[Lists, slice]:
+        """Return the lists of some trainings, and where their entries are."""
+        ends = np.concatenate([[0], np.cumsum(self.length)])
+        entries = slice(int(ends[rows.start]), int(ends[rows.stop]))
+        return Lists(self.length[rows], self.position[entries]), entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,23 +113,23 @@ class Trainings:
         >>> two.first(1).loss
         array([0.4])
         """
-        n = min(n_trainings, len(self))
-        n_scored = int(self.scored.length[:n].sum())
-        n_trained = int(self.trained.length[:n].sum())
-        return Trainings(
-            self.task[:n],
-            self.k[:n],
-            self.loss[:n],
-            Lists(self.trained.length[:n], self.trained.position[:n_trained]),
-            Lists(self.scored.length[:n], self.scored.position[:n_scored]),
-            self.row_loss[:n_scored],
-            self.ids,
-            self.labels,
-            self.is_pool,
-            self.is_valued,
-            self.rotates,
-            self.features,
-            self.attrs,
+        return self._part(slice(0, min(n_trainings, len(self))))
+
+    def after(self, n_trainings: int) -> Trainings:
+        """Return all but the first trainings, by their index."""
+        return self._part(slice(min(n_trainings, len(self)), len(self)))
+
+    def _part(self, rows: slice) -> Trainings:
+        trained, _ = self.trained.part(rows)
+        scored, of_scored = self.scored.part(rows)
+        return replace(
+            self,
+            task=self.task[rows],
+            k=self.k[rows],
+            loss=self.loss[rows],
+            trained=trained,
+            scored=scored,
+            row_loss=self.row_loss[of_scored],
         )
 
     def losses(self) -> Moments:

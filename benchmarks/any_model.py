@@ -1,0 +1,212 @@
+"""Models without a fast engine: what is learned from a number of trainings?
+
+`any-model`: of each set 1,000 points (some with a flipped label) are valued on a fixed validation
+set of other rows, from the same number of trainings by `engine="reuse"` and by pairs (refits with
+and without each point). The truth comes from many more trainings: at each size, a regression of
+their losses on which points they hold. Correlations are divided by the square root of the truth's
+reliability, from two halves of these trainings. Coverage is that of 90 % intervals of reuse, which
+the noise of the truth widens.
+
+`any-model-mislabel`: how well values from 500 trainings of a forest, rows taking turns in scoring,
+rank flipped labels (area under the curve), next to Data-OOB (the share of trees outside whose bag a
+row is that predict its label) from as many trees.
+
+    nice -n 10 python benchmarks/any_model.py --data DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+import apiece
+from _results import Results
+from apiece.engines import choose_engine
+from apiece.estimators import Reuse
+from apiece.records import Task
+
+SIZES = [100, 141, 200, 283, 400]
+SHOWN = [100, 200, 400]
+N_POINTS, N_VALIDATION, FLIPPED = 1_000, 3_000, 100
+TREE = DecisionTreeClassifier(max_depth=6)
+BOOSTING = HistGradientBoostingClassifier(max_iter=20, max_leaf_nodes=8, early_stopping=False)
+FOREST = RandomForestClassifier(50)
+CASES = {  # model, trainings, and how many times as many for the truth
+    "magic": ("tree", TREE, 3_000, 20),
+    "higgs": ("boosting", BOOSTING, 2_000, 6),
+    "electricity": ("boosting", BOOSTING, 2_000, 6),
+}
+CHOSEN_ON = ("magic",)
+
+
+def table(name: str, folder: Path, n: int, seed: int = 0):
+    """Return features and labels in a random order, and which of the first ``n`` are flipped."""
+    with np.load(folder / f"{name}.npz") as file:
+        X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(y))
+    X, y = X[order], y[order]
+    is_wrong = np.zeros(n, dtype=bool)
+    is_wrong[rng.choice(n, FLIPPED, replace=False)] = True
+    y[:n] = np.where(is_wrong, 1 - y[:n], y[:n])
+    return X, y, is_wrong
+
+
+def dataset_of(name: str, folder: Path):
+    X, y, is_wrong = table(name, folder, N_POINTS)
+    rest = slice(N_POINTS, N_POINTS + N_VALIDATION)
+    data = apiece.Dataset.from_arrays(X[:N_POINTS], y[:N_POINTS], X_val=X[rest], y_val=y[rest])
+    return data, is_wrong
+
+
+def truth_at(k: int, trainings, members):
+    """Return the effect of each point on trainings of one size, from two halves of them."""
+    halves = []
+    for half in range(2):
+        rows = np.flatnonzero(trainings.k == k)[half::2]
+        Z = members[rows] - k / N_POINTS
+        y = trainings.loss[rows] - trainings.loss[rows].mean()
+        square = Z.T @ Z + np.eye(N_POINTS) * 1e-6 * len(rows) + len(rows) / N_POINTS**2
+        halves.append(-np.linalg.solve(square, Z.T @ y))
+    return np.array(halves)
+
+
+def members_of(trainings):
+    found = np.zeros((len(trainings), N_POINTS))
+    found[trainings.trained.owner, trainings.trained.position] = 1
+    return found
+
+
+def pairs(data, model, n_trainings: int):
+    """Return each point's mean contribution times size, from refits with and without it."""
+    engine, _ = choose_engine(data, model=model, metric="brier", engine="refit")
+    rng = np.random.default_rng(5)
+    total, count = np.zeros(N_POINTS), np.zeros(N_POINTS)
+    for index in range(max(1, round(n_trainings / N_POINTS))):
+        k = SIZES[2 - index % 3]
+        subset = rng.choice(N_POINTS, k, replace=False)
+        points = np.setdiff1d(np.arange(N_POINTS), subset)
+        outcome = engine.run(Task(index, subset, points, index))
+        total[points] += k * outcome.delta
+        count[points] += 1
+    mean = total / np.maximum(count, 1)
+    return np.where(count > 0, mean, mean[count > 0].mean())
+
+
+def values(options) -> None:
+    results = Results(
+        "any-model",
+        {
+            "data": "{}",
+            "model": "{}",
+            "trainings": "{:,}",
+            "k": "{:,}",
+            "correlation, reuse": "{:.2f}",
+            "without features": "{:.2f}",
+            "correlation, pairs": "{:.2f}",
+            "coverage": "{:.2f}",
+            "reliability of the truth": "{:.2f}",
+        },
+        options,
+        chosen_on=CHOSEN_ON,
+        reported_on=[name for name in CASES if name in options.sets],
+    )
+    for name in options.sets:
+        if name not in CASES:
+            continue
+        word, model, n, factor = CASES[name]
+        data, _ = dataset_of(name, options.data)
+        run = apiece.collect(
+            data,
+            model=model,
+            engine="reuse",
+            metric="brier",
+            sizes=SIZES,
+            trainings=n * (1 + factor),
+            random_state=0,
+        )
+        trainings = run.trainings()
+        laws = Reuse().fit_trainings(trainings.first(n))
+        plain = Reuse(features=False).fit_trainings(trainings.first(n))
+        by_pairs = pairs(data, model, n)
+        later = trainings.after(n)
+        members = members_of(later)
+        for k in SHOWN:
+            halves = truth_at(k, later, members)
+            truth = halves.mean(axis=0)
+            half = np.corrcoef(halves)[0, 1]
+            reliability = 2 * half / (1 + half)
+            noise = ((halves[0] - halves[1]) ** 2).mean() / 4
+            known = laws.mean(k) - laws.mean(k).mean()
+            width = np.sqrt(laws.stderr(k) ** 2 + noise)
+            results.add(
+                name,
+                word,
+                n,
+                k,
+                *(
+                    np.corrcoef(each, truth)[0, 1] / np.sqrt(reliability)
+                    for each in (known, plain.mean(k), by_pairs)
+                ),
+                np.mean(np.abs(known - truth + truth.mean()) < 1.645 * width),
+                reliability,
+            )
+
+
+def data_oob(X, y, n_trees: int):
+    """Return the share of trees outside whose bag a row is that predict its label."""
+    forest = BaggingClassifier(DecisionTreeClassifier(), n_trees, random_state=0).fit(X, y)
+    right, seen = np.zeros(len(y)), np.zeros(len(y))
+    for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        outside = np.setdiff1d(np.arange(len(y)), rows)
+        right[outside] += tree.predict(X[outside]) == y[outside]
+        seen[outside] += 1
+    return right / np.maximum(seen, 1)
+
+
+def mislabel(options) -> None:
+    results = Results(
+        "any-model-mislabel",
+        {"data": "{}", "trainings": "{:,}", "AUC, reuse": "{:.3f}", "AUC, Data-OOB": "{:.3f}"},
+        options,
+        reported_on=options.mislabelled,
+    )
+    for name in options.mislabelled:
+        X, y, is_wrong = table(name, options.data, N_POINTS)
+        X, y = X[:N_POINTS], y[:N_POINTS]
+        run = apiece.collect(
+            apiece.Dataset.from_arrays(X, y, validation=0),
+            model=FOREST,
+            engine="reuse",
+            metric="brier",
+            trainings=options.forests,
+            random_state=0,
+        )
+        value = apiece.value(run)["value"].to_numpy()
+        oob = data_oob(X, y, options.forests)
+        results.add(
+            name, options.forests, roc_auc_score(is_wrong, -value), roc_auc_score(is_wrong, -oob)
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", nargs="*", default=list(CASES))
+    parser.add_argument("--mislabelled", nargs="*", default=["electricity", "pol"])
+    parser.add_argument("--forests", type=int, default=500)
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        mislabel(options)
+        values(options)
+
+
+if __name__ == "__main__":
+    main()
