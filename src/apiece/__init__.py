@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         uses,
     )
     from apiece._sklearn import DataValuer
-    from apiece.collection import collect
+    from apiece.collection import collect, until
     from apiece.data import Dataset
     from apiece.errors import (
         ApieceError,
@@ -97,6 +97,7 @@ _HOMES = {
     "store": "",
     "synthetic": "",
     "testing": "",
+    "until": "collection",
     "uses": "",
 }
 
@@ -142,6 +143,7 @@ __all__ = [
     "store",
     "synthetic",
     "testing",
+    "until",
     "uses",
     "value",
 ]

@@ -98,6 +98,7 @@ class Tracker:
         self, listeners: Sequence[OnProgress] = (), *, title: str = "", unit: str = "steps"
     ) -> None:
         self.title, self.unit = title, unit
+        self.is_muted = False  # whether messages go to the log alone
         self._listeners = tuple(listeners)
         self._total = self._done = self._first = 0
         self._began = self._started = time.monotonic()
@@ -138,8 +139,9 @@ class Tracker:
     def say(self, message: str, *, level: int = logging.INFO) -> None:
         """Send a message, and log it."""
         log.log(level, message)
-        with self._lock:
-            self._send(message)
+        if not self.is_muted:
+            with self._lock:
+                self._send(message)
 
     def _send(self, message: str = "") -> None:
         if self._error is not None:

@@ -46,9 +46,10 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 )
 @click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
 @click.option(
-    "--samples", default=100, show_default=True, help="Contributions for every point, at least."
+    "--samples", type=int, help="Contributions for every point, at least; 100 by default."
 )
 @click.option("--trainings", type=int, help="Models that --engine reuse trains; 2000 by default.")
+@click.option("--until", help="When to stop: 30s, 10m, 2h, 'top 20', signs; '10m or top 20'.")
 @click.option("--metric", help=f"The loss: {', '.join(LOSSES)}.")
 @click.option(
     "--design", help=f"{', '.join(DESIGNS)}. Default: uniform, or log-uniform if rotating."
@@ -140,6 +141,7 @@ _COLLECT_OPTIONS = (
     "model",
     "samples",
     "trainings",
+    "until",
     "metric",
     "design",
     "scoring",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apiece._base.progress import ProgressEvent
+from apiece.collection import until
 from apiece.collection._collect import collect
 from apiece.collection._compute import compare, compute
 from apiece.collection._design import DESIGNS, Design, log_spaced
@@ -35,6 +36,7 @@ __all__ = [
     "make_plan",
     "plan_trainings",
     "run_plan",
+    "until",
     "valued_share",
     "work",
 ]

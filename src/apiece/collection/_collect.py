@@ -19,6 +19,7 @@ from apiece.collection._compute import compare
 from apiece.collection._design import Design, DesignName
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
+from apiece.collection._pilot import choose_by_pilot, warn_if_random
 from apiece.collection._plan import DrawnPlan, make_plan
 from apiece.collection._probe import rows_per_unit
 from apiece.collection._request import (
@@ -29,6 +30,7 @@ from apiece.collection._request import (
     positions,
     store_of,
 )
+from apiece.collection._rounds import MOST, collect_in_rounds, targets
 from apiece.collection._start import start_run
 from apiece.collection._trainings import (
     DEFAULT,
@@ -39,8 +41,15 @@ from apiece.collection._trainings import (
 )
 from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool, pool_of
+from apiece.collection.until import Criterion, as_criterion
 from apiece.data import Dataset, groups_of
-from apiece.engines import Engine, ReuseEngine, choose_engine, choose_group_engine
+from apiece.engines import (
+    Engine,
+    RefitEngine,
+    ReuseEngine,
+    choose_engine,
+    choose_group_engine,
+)
 from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
 from apiece.losses import Loss
 from apiece.records import EngineRecord
@@ -54,7 +63,7 @@ def collect(
     *,
     model: Any = "auto",
     sizes: Sequence[int] | None = None,
-    samples: int = 100,
+    samples: int | None = None,
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
     design: DesignName | None = None,
     n_sizes: int = 10,
@@ -73,6 +82,7 @@ def collect(
     scoring: Scoring = "auto",
     anchor: bool = True,
     trainings: int | None = None,
+    until: Criterion | str | None = None,
 ) -> Run:
     r"""Sample contributions of every point at many training-set sizes.
 
@@ -96,7 +106,8 @@ def collect(
         engine that values many points at once). With a validation set, up to half of the pool, at
         most 1,000.
     samples
-        Contributions that every valued point gets at least, over all sizes together.
+        Contributions that every valued point gets at least, over all sizes together; 100 by
+        default. With ``until`` the most, 1,000 by default.
     metric
         ``log_loss`` (default for classification), ``softmax_of_proba``, ``brier``, ``zero_one``,
         ``hinge`` (for models with decision values), ``squared_error`` (default for regression),
@@ -108,12 +119,13 @@ def collect(
     n_sizes
         How many sizes a grid over a range has.
     engine
-        ``auto`` picks the fastest exact engine for the model; ``refit`` trains the model anew for
-        every contribution; ``first-order`` approximates by influence functions, which the run and
-        every result from it then say, with the correlation with exact contributions; ``reuse``
-        trains the model once for each training set and learns the laws of all points from the
-        losses, which needs far fewer trainings than ``refit``. Also a subclass of `Engine`, or an
-        `Engine` whose further settings are kept.
+        ``auto`` picks the fastest exact engine for the model. Where there is none, and no
+        ``samples`` are asked for, a pilot of 50 trainings chooses ``refit`` or ``reuse``.
+        ``refit`` trains the model anew for every contribution. ``reuse`` trains it once for each
+        training set and learns the laws of all points from the losses. ``first-order``
+        approximates by influence functions, which the run and every result from it then say, with
+        the correlation with exact contributions. Also a subclass of `Engine`, or an `Engine` whose
+        further settings are kept.
     points
         Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
     candidates
@@ -146,6 +158,10 @@ def collect(
         rows rotate), whose loss anchors the law of the loss, see `aggregate`.
     trainings
         How many models engine ``reuse`` trains, 2,000 by default; ``samples`` is not used there.
+        With ``until`` the most, 20,000 by default.
+    until
+        When to stop: a criterion of `apiece.until`, such as ``until.minutes(10) | until.top(20)``,
+        or words such as ``"10m or top 20"``. It is looked at after each round; rounds grow.
     to
         Folder of the run, or its address in an object store (``s3://bucket/run``, or any other
         that fsspec knows), or a `Store` object; None keeps it in memory.
@@ -191,23 +207,44 @@ def collect(
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
-    is_reuse = isinstance(chosen, ReuseEngine)
-    if is_reuse:
-        samples = DEFAULT if trainings is None else trainings
-    refuse_trainings(trainings, chosen, has_groups=found is not None)
-    if sizes is None:
-        sizes = default_sizes(
+    store, pool = store_of(to), pool_of(backend, n_jobs)
+    known = store.manifest if store.has_run() else None
+    ends = sizes
+    if ends is None:
+        ends = default_sizes(
             dataset, found, group_size=group_size, rotates=rotates, is_quick=chosen.is_quick
         )
+    if engine == "auto" and samples is None and type(chosen) is RefitEngine:
+        if known is not None and known.engine.name == ReuseEngine.name:
+            chosen, reason = choose(dataset, model=model, metric=metric, engine="reuse")
+        elif known is None:
+            both = (int(np.min(ends)), int(np.max(ends)))
+            chosen, reason = choose_by_pilot(chosen, valued, both, rotates=rotates)
+        if isinstance(chosen, RefitEngine) and trainings is not None:
+            samples, trainings = max(1, trainings // (len(valued) + 1)), None
+    is_reuse = isinstance(chosen, ReuseEngine)
+    refuse_trainings(trainings, chosen, has_groups=found is not None)
+    if until is not None:
+        same = {"engine": chosen.name if isinstance(engine, str) else engine, "to": store}
+        grown = {**request, **same, "until": None, "progress": None, "on_progress": None}
+        name = "trainings" if is_reuse else "samples"
+        most = (trainings if is_reuse else samples) or MOST[name]
+        rounds = list(targets(name, most, 0 if known is None else known.samples))
+        criterion = as_criterion(until)
+        with tracking(progress, on_progress, title="collecting", unit=name) as tracker:
+            tracker.say(f"engine: {chosen.name} ({reason})")
+            return collect_in_rounds(
+                lambda size: collect(**grown | {name: size}), criterion, rounds, name, tracker
+            )
+    if is_reuse:
+        samples = DEFAULT if trainings is None else trainings
     wanted = Design.of(
-        sizes,
-        name=design or ("log-uniform" if rotates and np.size(sizes) < 3 else "uniform"),
-        samples=samples,
+        ends,
+        name=design or ("log-uniform" if rotates and np.size(ends) < 3 else "uniform"),
+        samples=100 if samples is None else samples,
         n_sizes=n_sizes,
         share=share,
     )
-    store, pool = store_of(to), pool_of(backend, n_jobs)
-    known = store.manifest if store.has_run() else None
     n_valued = 1 if is_reuse else len(valued)
     check_request(dataset, n_valued=n_valued, samples=wanted.samples, is_new=known is None)
     if known is not None and known.samples > wanted.samples:
@@ -231,6 +268,8 @@ def collect(
     else:
         plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
         table = group_table(dataset, plan, found.names)
+    if known is None:
+        warn_if_random(chosen, plan)
     is_kept = to is not None
     is_timed = is_kept and known is None
     rows = rows_per_unit(chosen, plan) if is_timed else chosen.rows_per_shard

@@ -180,6 +180,10 @@ class Model:
             if name.rpartition("__")[2] == "random_state"
             and not isinstance(value, int | np.integer)
         }
+        if type(copy).__module__.startswith("catboost") and not is_open:
+            # CatBoost lists only those parameters that were set
+            is_set = {"random_state", "random_seed"} & copy.get_params().keys()
+            is_open = {} if is_set else {"random_state": seed}
         return copy.set_params(**is_open) if is_open else copy
 
     def with_settings(self, **settings: Any) -> Model:

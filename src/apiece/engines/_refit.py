@@ -17,6 +17,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._models import weight_option
+from apiece.engines._seeds import seeded
 from apiece.errors import EngineError
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
@@ -86,7 +87,7 @@ class RefitEngine(Engine):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 data = self.dataset
-                fitted = trained_on(data, model, positions)
+                fitted = trained_on(data, model, positions, task.seed)
                 prediction, missed = predicted(fitted, data.rows_val, data, self.metric), 0.0
                 loss = float(self.metric.value(data.y_val, prediction))
                 if self.missing is not None:
@@ -106,13 +107,17 @@ class RefitEngine(Engine):
         return loss, missed, int(is_short and self.model.name != "mlp")  # mlp: fixed length
 
 
-def trained_on(dataset: Dataset, model: Any, positions: IntArray) -> Any:
-    """Return a copy of a model, trained on copies of some points."""
+def trained_on(dataset: Dataset, model: Any, positions: IntArray, seed: int) -> Any:
+    """Return a copy of a model, trained on copies of some points.
+
+    Global random generators are seeded for the time of the fit.
+    """
     from sklearn.base import clone
 
     fitted, weight = clone(model), dataset.sample_weight
     options = {} if weight is None else {weight_option(model): weight[positions]}
-    fitted.fit(dataset.take(positions), dataset.targets(positions), **options)
+    with seeded(seed):
+        fitted.fit(dataset.take(positions), dataset.targets(positions), **options)
     return fitted
 
 

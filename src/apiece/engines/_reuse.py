@@ -67,7 +67,7 @@ class ReuseEngine(Engine):
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = trained_on(self.dataset, self.model.seeded(task.seed), task.subset)
+            model = trained_on(self.dataset, self.model.seeded(task.seed), task.subset, task.seed)
             rows = self._row_losses(model, task.points)
             loss = self._loss(model, rows[task.points < self.dataset.n_pool])
         if not (np.isfinite(loss) and np.isfinite(rows).all()):

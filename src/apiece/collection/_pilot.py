@@ -1,0 +1,110 @@
+r"""A pilot: do refits with and without each point, or trainings that serve all points, tell more?
+
+With $T$ trainings of $n$ points, the mean of pairs has the variance
+$\mathrm{Var}(\Delta)\,n / T$, and the difference of mean losses with and without a point
+$\mathrm{Var}(L) / (T\,p\,(1 - p))$, if training sets hold a share $p$ of the pool. The ratio
+
+$$g = n\,p\,(1 - p)\,\frac{\mathrm{Var}(\Delta)}{\mathrm{Var}(L)}$$
+
+is what reuse gains at least; its prior gains more. Some 25 pairs measure both variances.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from apiece._base.progress import log
+from apiece._base.rng import stream
+from apiece._base.typing import IntArray
+from apiece.collection._compute import run_task
+from apiece.engines import Engine, RefitEngine, ReuseEngine
+from apiece.errors import ApieceWarning, EngineError
+from apiece.records import Plan, Task
+
+_PAIRS: Final = 25
+_STREAM: Final = (2, 2)
+_SCORING: Final = 0.25  # share of the pool that scores where there is no validation set
+_MOST_SCORING: Final = 2_000
+_SAME: Final = 1e-8  # of the loss
+
+
+def choose_by_pilot(
+    engine: RefitEngine, points: IntArray, sizes: tuple[int, int], *, rotates: bool
+) -> tuple[Engine, str]:
+    """Return the engine that tells more per training, and the reason in words.
+
+    Parameters
+    ----------
+    engine
+        Refits with and without each point.
+    points
+        Positions to value.
+    sizes
+        The smallest and the largest training set.
+    rotates
+        Whether rows of the pool score.
+    """
+    data = engine.dataset
+    reuse = ReuseEngine(data, engine.model, engine.metric)
+    if reuse.supports(data, engine.model, engine.metric) is not None:
+        return engine, f"no faster exact engine for {engine.model.name}"
+    rng = stream(0, *_STREAM)
+    rows = rng.permutation(data.n_pool)
+    n_scoring = min(int(_SCORING * data.n_pool), _MOST_SCORING) if rotates else 0
+    scoring, rest = rows[:n_scoring], rows[n_scoring:]
+    trial = engine.scored_by(np.sort(scoring)) if rotates else engine
+    k = min(int(np.sqrt(sizes[0] * sizes[1])), len(rest) - 1)
+    loss, delta = [], []
+    for index in range(_PAIRS):
+        drawn = rng.choice(rest, k + 1, replace=False)
+        if data.is_classification and len(np.unique(data.y[drawn[:k]])) < data.n_classes:
+            continue
+        task = Task(index, drawn[:k], drawn[k:], index)
+        try:
+            outcome = run_task(trial, task)
+        except EngineError as error:
+            log.info("a training of the pilot failed: %s", error)
+            continue
+        loss.append(outcome.loss)
+        delta.append(float(outcome.delta[0]))
+    share = k / data.n_pool
+    spread = float(np.var(loss)) if len(loss) > 2 else 0.0
+    if not spread:
+        return reuse, "a pilot of 50 trainings could not compare it with refits"
+    gain = len(points) * share * (1 - share) * float(np.mean(np.square(delta))) / spread
+    if gain > 1:
+        return reuse, (
+            f"no faster exact engine for {engine.model.name}; by a pilot of 50 trainings at "
+            f"k={k:,}, each tells {gain:.2g} times as much as in pairs"
+        )
+    return engine, (
+        f"no faster exact engine for {engine.model.name}; by a pilot of 50 trainings at k={k:,}, "
+        f"pairs tell {1 / max(gain, 1e-3):.2g} times as much as single trainings"
+    )
+
+
+def warn_if_random(engine: Engine, plan: Plan) -> None:
+    """Warn of a model that computes other numbers each time, though it was given a seed."""
+    if not isinstance(engine, RefitEngine | ReuseEngine):
+        return
+    task = plan[0]
+    part = replace(task, points=task.points[:4] if isinstance(engine, ReuseEngine) else _NOBODY)
+    try:
+        one, two = (run_task(engine, part).loss for _ in range(2))
+    except EngineError:  # it will be met again, and reported
+        return
+    if abs(one - two) > _SAME * max(abs(one), abs(two)):
+        warnings.warn(
+            f"{engine.model.name} computes other numbers each time, though its random_state and "
+            "the generators of Python, NumPy and torch were seeded. Its noise is averaged over "
+            "training sets, but a run cannot be repeated bit by bit. Give it a random_state.",
+            ApieceWarning,
+            stacklevel=3,
+        )
+
+
+_NOBODY: Final = np.empty(0, dtype=np.int64)

@@ -1,0 +1,336 @@
+"""When to stop collecting: criteria that are looked at after each round of work.
+
+A criterion is passed to ``collect(..., until=...)``. ``a | b`` stops when one of the two is met,
+``a & b`` when both are. Rounds are the same in every call, so what a run holds depends on the round
+that it stopped after, and not on the clock or the machine.
+
+Examples
+--------
+>>> from apiece import until
+>>> until.minutes(10) | until.top(20, probability=0.95)
+10 minutes or the top 20 known with probability 0.95
+>>> until.parse("2h or top 20")
+120 minutes or the top 20 known with probability 0.9
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from apiece._base.typing import BoolArray, FloatArray
+from apiece.errors import PlanError
+from apiece.laws import Laws
+from apiece.store import Run
+
+__all__ = [
+    "Criterion",
+    "Round",
+    "minutes",
+    "parse",
+    "seconds",
+    "signs",
+    "stable",
+    "top",
+    "width",
+]
+
+_DRAWS: Final = 400
+_LEVEL: Final = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a criterion can look at after a round.
+
+    Parameters
+    ----------
+    run
+        What has been collected.
+    elapsed
+        Seconds since the collection began.
+    expected
+        Seconds that the next round is expected to take.
+    before
+        The round before, or None.
+    """
+
+    run: Run
+    elapsed: float
+    expected: float = 0.0
+    before: Round | None = None
+
+    @cached_property
+    def laws(self) -> Laws:
+        """The laws of the run as it is."""
+        from apiece.estimators import fit
+
+        return fit(self.run, progress=False)
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Expected contributions at the middle of the sampled sizes, nan as zero."""
+        return np.nan_to_num(self.laws.mean(self.laws.k_ref))
+
+    @cached_property
+    def is_told(self) -> BoolArray:
+        """Which points have an interval that does not hold zero."""
+        low, high = self.laws.interval(self.laws.k_ref, level=_LEVEL)
+        return np.asarray((low > 0) | (high < 0))
+
+
+class Criterion(ABC):
+    """Says whether a run is good enough. Subclasses define `is_met`."""
+
+    needs_laws: bool = True
+    """Whether laws are fitted after each round."""
+
+    @abstractmethod
+    def is_met(self, now: Round) -> bool:
+        """Whether to stop after this round."""
+
+    def __or__(self, other: Criterion) -> Criterion:
+        """Stop when one of the two is met."""
+        return _Both(self, other, is_and=False)
+
+    def __and__(self, other: Criterion) -> Criterion:
+        """Stop when both are met."""
+        return _Both(self, other, is_and=True)
+
+
+@dataclass(frozen=True, repr=False)
+class _Both(Criterion):
+    one: Criterion
+    other: Criterion
+    is_and: bool
+
+    @property
+    def needs_laws(self) -> bool:  # type: ignore[override]
+        return self.one.needs_laws or self.other.needs_laws
+
+    def __repr__(self) -> str:
+        return f"{self.one!r} {'and' if self.is_and else 'or'} {self.other!r}"
+
+    def is_met(self, now: Round) -> bool:
+        if self.is_and:
+            return self.one.is_met(now) and self.other.is_met(now)
+        return self.one.is_met(now) or self.other.is_met(now)
+
+
+@dataclass(frozen=True, repr=False)
+class _Seconds(Criterion):
+    limit: float
+    needs_laws = False
+
+    def __repr__(self) -> str:
+        is_long = self.limit >= 60
+        return f"{self.limit / 60:g} minutes" if is_long else f"{self.limit:g} seconds"
+
+    def is_met(self, now: Round) -> bool:
+        return now.elapsed + now.expected > self.limit
+
+
+@dataclass(frozen=True, repr=False)
+class _Width(Criterion):
+    relative: float
+
+    def __repr__(self) -> str:
+        return f"intervals of a relative width of {self.relative:g}"
+
+    def is_met(self, now: Round) -> bool:
+        low, high = now.laws.interval(now.laws.k_ref, level=_LEVEL)
+        return bool(np.nanmedian(high - low) / 2 <= self.relative * now.mean.std())
+
+
+@dataclass(frozen=True, repr=False)
+class _Top(Criterion):
+    m: int
+    probability: float
+
+    def __repr__(self) -> str:
+        return f"the top {self.m} known with probability {self.probability:g}"
+
+    def is_met(self, now: Round) -> bool:
+        m = min(self.m, len(now.mean))
+        best = np.argsort(-now.mean, kind="stable")[:m]
+        laws = now.laws
+        draws = laws.draws(_DRAWS, random_state=0)
+        k = np.array([laws.k_ref])
+        curves = np.stack([np.nan_to_num(laws.family.mean(draw, k)[:, 0]) for draw in draws])
+        among = np.argpartition(-curves, m - 1, axis=1)[:, :m]
+        return bool(np.isin(among, best).mean() >= self.probability)
+
+
+@dataclass(frozen=True, repr=False)
+class _Signs(Criterion):
+    gain: float
+
+    def __repr__(self) -> str:
+        return "all signs that can be told"
+
+    def is_met(self, now: Round) -> bool:
+        if now.before is None:
+            return False
+        fresh = now.is_told & ~now.before.is_told
+        return bool(now.is_told.any() and fresh.mean() < self.gain)
+
+
+@dataclass(frozen=True, repr=False)
+class _Stable(Criterion):
+    agreement: float
+
+    def __repr__(self) -> str:
+        return f"an order of points that stays the same ({self.agreement:g})"
+
+    def is_met(self, now: Round) -> bool:
+        rounds = [now, now.before, None if now.before is None else now.before.before]
+        return all(
+            one is not None and two is not None and _ranks_agree(one.mean, two.mean, self.agreement)
+            for one, two in pairwise(rounds)
+        )
+
+
+def _ranks_agree(one: FloatArray, two: FloatArray, agreement: float) -> bool:
+    from scipy.stats import spearmanr
+
+    if np.ptp(one) == 0 or np.ptp(two) == 0:
+        return False
+    return float(spearmanr(one, two).statistic) >= agreement
+
+
+def seconds(limit: float) -> Criterion:
+    """Stop in time for a number of seconds: before a round that would end later.
+
+    >>> seconds(30)
+    30 seconds
+    """
+    return _Seconds(_positive("seconds", limit))
+
+
+def minutes(limit: float) -> Criterion:
+    """Stop in time for a number of minutes.
+
+    >>> minutes(10)
+    10 minutes
+    """
+    return _Seconds(60 * _positive("minutes", limit))
+
+
+def width(relative: float) -> Criterion:
+    """Stop when 90 % intervals are narrow.
+
+    Met when half of the median width is at most ``relative`` times the standard deviation of the
+    points' expected contributions, at the middle of the sampled sizes.
+
+    >>> width(0.5)
+    intervals of a relative width of 0.5
+    """
+    return _Width(_positive("relative", relative))
+
+
+def top(m: int, probability: float = 0.9) -> Criterion:
+    """Stop when the best points are known.
+
+    Met when, of the ``m`` points that seem best, this share is expected to be among the ``m`` best.
+
+    >>> top(20)
+    the top 20 known with probability 0.9
+    """
+    if m != int(m) or m < 1:
+        raise PlanError(f"top({m!r}): expected a whole number of at least 1, such as top(20).")
+    if not 0 < probability < 1:
+        raise PlanError(
+            f"probability={probability!r}: expected a number between 0 and 1, such as 0.9."
+        )
+    return _Top(int(m), float(probability))
+
+
+def signs(gain: float = 0.02) -> Criterion:
+    """Stop when all signs that can be told are told.
+
+    Met when the last round added the sign of less than a share ``gain`` of all points: their 90 %
+    intervals no longer held zero.
+
+    >>> signs()
+    all signs that can be told
+    """
+    return _Signs(_positive("gain", gain))
+
+
+def stable(agreement: float = 0.98) -> Criterion:
+    """Stop when the answer no longer changes.
+
+    Met when the rank correlation of values with those of the round before is at least
+    ``agreement``, twice in a row.
+
+    >>> stable()
+    an order of points that stays the same (0.98)
+    """
+    return _Stable(_positive("agreement", agreement))
+
+
+_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_WORDS: Final[dict[str, Any]] = {"top": top, "width": width, "signs": signs, "stable": stable}
+
+
+def parse(words: str) -> Criterion:
+    """Return the criterion that words of the command line stand for.
+
+    Parameters
+    ----------
+    words
+        ``30s``, ``10m``, ``2h``, ``top 20``, ``top 20 0.95``, ``width 0.3``, ``signs``,
+        ``stable``; several joined by ``or`` and ``and`` (which binds more strongly).
+    """
+    whole: Criterion | None = None
+    for part in re.split(r"\s+or\s+|\s*\|\s*", words.strip()):
+        both: Criterion | None = None
+        for word in re.split(r"\s+and\s+|\s*&\s*", part):
+            one = _parse_one(word.strip())
+            both = one if both is None else both & one
+        assert both is not None
+        whole = both if whole is None else whole | both
+    assert whole is not None
+    return whole
+
+
+def _parse_one(word: str) -> Criterion:
+    time = re.fullmatch(r"([0-9.]+)\s*([smh])[a-z]*", word)
+    name, *numbers = word.split() or [""]
+    try:
+        if time:
+            return seconds(float(time[1]) * _UNITS[time[2]])
+        if name in _WORDS:
+            given = [int(n) if name == "top" and not i else float(n) for i, n in enumerate(numbers)]
+            found: Criterion = _WORDS[name](*given)
+            return found
+    except (ValueError, TypeError):
+        pass
+    raise PlanError(
+        f"{word!r} does not say when to stop: expected 30s, 10m, 2h, 'top 20', 'width 0.3', signs "
+        "or stable, joined by 'or' and 'and'. Pass for example until='10m or top 20'."
+    )
+
+
+def as_criterion(until: object) -> Criterion:
+    """Return a criterion as it is, or the one that words stand for."""
+    if isinstance(until, Criterion):
+        return until
+    if isinstance(until, str):
+        return parse(until)
+    raise PlanError(
+        f"until={until!r} does not say when to stop: expected a criterion of apiece.until or its "
+        "words. Pass for example until=apiece.until.minutes(10), or until='10m'."
+    )
+
+
+def _positive(name: str, number: Any) -> float:
+    if not isinstance(number, int | float | np.number) or not number > 0:
+        raise PlanError(f"{name}={number!r}: expected a number above 0, such as 10.")
+    return float(number)

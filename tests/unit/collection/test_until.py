@@ -1,0 +1,211 @@
+"""When to stop, and which engine serves a model that has no fast one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import apiece
+from apiece import until
+from apiece.collection._pilot import choose_by_pilot
+from apiece.collection._rounds import targets
+from apiece.collection.until import Round
+from apiece.engines import RefitEngine, ReuseEngine, choose_engine
+from apiece.errors import ApieceWarning, PlanError
+
+REUSE = {
+    "model": DecisionTreeClassifier(max_depth=2),
+    "engine": "reuse",
+    "metric": "brier",
+    "sizes": (10, 40),
+    "random_state": 0,
+    "progress": False,
+}
+EXACT = {"sizes": (10, 30), "random_state": 0, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=120) > 0).astype(int)
+    return apiece.Dataset.from_arrays(X, y, validation=0)
+
+
+class Laws:
+    """Laws with given means and standard errors."""
+
+    def __init__(self, mean, error):
+        self.params, self.error, self.k_ref = np.asarray(mean, float)[:, None], error, 10.0
+        self.family = self
+
+    def mean(self, params, k=None):
+        return self.params[:, 0] if k is None else params
+
+    def interval(self, k, level):
+        return self.params[:, 0] - 1.645 * self.error, self.params[:, 0] + 1.645 * self.error
+
+    def draws(self, n, random_state):
+        rng = np.random.default_rng(random_state)
+        return self.params + self.error * rng.normal(size=(n, *self.params.shape))
+
+
+def state(mean, error, *, elapsed=0.0, expected=0.0, before=None):
+    now = Round(None, elapsed, expected, before)
+    now.__dict__["laws"] = Laws(mean, error)
+    return now
+
+
+MEAN = np.arange(20.0)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "sure", "unsure"),
+    [
+        (until.width(0.5), state(MEAN, 0.1), state(MEAN, 10.0)),
+        (until.top(5), state(MEAN, 0.1), state(MEAN, 10.0)),
+        (until.seconds(60), state(MEAN, 1, elapsed=50, expected=20), state(MEAN, 1, elapsed=9)),
+        (
+            until.signs(),
+            state(MEAN - 9.5, 0.1, before=state(MEAN - 9.5, 0.1)),
+            state(MEAN - 9.5, 0.1, before=state(MEAN - 9.5, 10.0)),
+        ),
+        (
+            until.stable(),
+            state(MEAN, 1, before=state(MEAN, 1, before=state(MEAN, 1))),
+            state(MEAN, 1, before=state(MEAN, 1, before=state(-MEAN, 1))),
+        ),
+    ],
+)
+def test_criteria_are_met_by_sure_answers_alone(criterion, sure, unsure):
+    assert criterion.is_met(sure)
+    assert not criterion.is_met(unsure)
+
+
+def test_criteria_combine():
+    yes, no = until.width(0.5), until.seconds(1000)
+    now = state(MEAN, 0.1)
+    assert (yes | no).is_met(now)
+    assert not (yes & no).is_met(now)
+    assert not (no | no).needs_laws
+    assert (yes | no).needs_laws
+
+
+def test_words_stand_for_criteria():
+    assert until.parse("90s") == until.seconds(90)
+    assert until.parse("10m | top 20 0.95") == until.minutes(10) | until.top(20, probability=0.95)
+    assert until.parse("1h and signs or stable") == (
+        until.minutes(60) & until.signs() | until.stable()
+    )
+
+
+@pytest.mark.parametrize("words", ["", "soon", "top", "top twenty", "10", "top 5 2", "-3s"])
+def test_words_that_say_nothing_are_refused(words):
+    with pytest.raises(PlanError, match="expected"):
+        until.parse(words)
+
+
+def test_what_is_no_criterion_is_refused(data):
+    with pytest.raises(PlanError, match="does not say when to stop"):
+        apiece.collect(data, until=10, **EXACT)
+
+
+def test_rounds_are_the_same_from_wherever_they_go_on():
+    whole = list(targets("trainings", 1000))
+    assert whole == sorted(set(whole))
+    assert whole[-1] == 1000
+    assert list(targets("trainings", 1000, stored=whole[3])) == whole[3:]
+
+
+def test_a_stopped_run_holds_what_asking_for_its_round_gives(data, tmp_path):
+    run = apiece.collect(data, until="width 5", trainings=300, to=tmp_path / "run", **REUSE)
+    n = run.manifest.samples
+    assert n < 300
+    whole = apiece.collect(data, trainings=n, **REUSE)
+    assert_array_equal(run.trainings().loss, whole.trainings().loss)
+    grown = apiece.collect(data, trainings=n + 10, to=tmp_path / "run", **REUSE)
+    assert len(grown.trainings()) == n + 10
+
+
+def test_exact_engines_stop_too(data):
+    run = apiece.collect(data, until=until.seconds(0.001) | until.top(5), samples=50, **EXACT)
+    assert run.manifest.samples == 8
+    assert run.is_complete
+
+
+def test_a_run_that_never_reaches_its_goal_ends_at_the_most(data):
+    said = []
+    run = apiece.collect(
+        data,
+        until=until.width(1e-9),
+        trainings=90,
+        on_progress=lambda event: said.append(event.message),
+        **REUSE,
+    )
+    assert run.manifest.samples == 90
+    assert any("without reaching" in line for line in said)
+
+
+def test_a_pilot_chooses_reuse_for_trees_and_says_why(data):
+    said = []
+    run = apiece.collect(
+        data,
+        trainings=60,
+        on_progress=lambda event: said.append(event.message),
+        **{**REUSE, "engine": "auto"},
+    )
+    assert run.manifest.engine.name == "reuse"
+    assert any("by a pilot of 50 trainings" in line for line in said)
+
+
+def test_a_pilot_prefers_pairs_where_single_trainings_vary_much(data):
+    engine, _ = choose_engine(data, model=KNeighborsClassifier(25), metric="brier", engine="refit")
+    assert isinstance(engine, RefitEngine)
+    chosen, reason = choose_by_pilot(engine, np.arange(3), (30, 60), rotates=True)
+    assert isinstance(chosen, RefitEngine)
+    assert "pairs tell" in reason
+    chosen, _ = choose_by_pilot(engine, np.arange(10**6), (30, 60), rotates=True)
+    assert isinstance(chosen, ReuseEngine)
+
+
+def test_samples_ask_for_contributions(data):
+    options = {**REUSE, "engine": "auto"}
+    run = apiece.collect(data, samples=1, points=[0, 1], **options)
+    assert run.manifest.engine.name == "refit"
+
+
+class Restless(ClassifierMixin, BaseEstimator):
+    """Predicts at random, from NumPy's global generator or from the clock."""
+
+    def __init__(self, source="numpy"):
+        self.source = source
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        rng = np.random if self.source == "numpy" else np.random.default_rng()
+        self.p_ = float(rng.uniform(0.2, 0.8))
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.p_, self.p_], (len(X), 1))
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_models_that_draw_from_global_generators_are_seeded(data):
+    options = {**REUSE, "model": Restless()}
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    one, two = (apiece.collect(data, trainings=30, **options).trainings().loss for _ in range(2))
+    assert_array_equal(one, two)
+    assert np.ptp(one) > 0
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_a_model_that_no_seed_reaches_is_warned_of(data):
+    with pytest.warns(ApieceWarning, match="computes other numbers each time"):
+        apiece.collect(data, trainings=30, **{**REUSE, "model": Restless("clock")})
