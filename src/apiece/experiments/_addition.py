@@ -7,7 +7,7 @@ $L(f_D) - L(f_{D \cup S})$ is measured on test rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import apiece
+from apiece._base.check import one_of
 from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
@@ -25,7 +26,9 @@ from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
 from apiece.store import Run
-from apiece.uses import make_rules
+from apiece.uses import Rules, baselines, make_rules
+
+RIVALS = ("have", "influence", "margin", "k-center", "largest-size-mean")
 
 
 class CandidateSettings(TypedDict, total=False):
@@ -49,6 +52,7 @@ def addition(
     repeats: int = 200,
     quotas: Mapping[Any, int] | str | None = None,
     also: Sequence[str] = (),
+    rivals: Sequence[str] = (),
     redundancy: bool = True,
     random_state: RandomState = 0,
     progress: bool | None = None,
@@ -73,6 +77,10 @@ def addition(
         as in `apiece.select`; by default the best points of any class.
     also
         Further methods to fit laws by; their selections are named after them, ``bayes <size>``.
+    rivals
+        Selections made anew for every training set, which they know: ``have`` (`apiece.select`
+        with the training set as ``have``), ``influence``, ``margin`` and ``k-center``; and
+        ``largest-size-mean``, see `apiece.uses.baselines`.
     redundancy
         Whether to include ``aware``, whose picks are valued together.
     random_state
@@ -125,6 +133,12 @@ def addition(
         for size in sizes
     }
     fixed["shapley"] = rules.pick(values.to_numpy())
+    for name in rivals:
+        one_of("rival", name, RIVALS)
+    if "largest-size-mean" in rivals:
+        fixed["largest-size-mean"] = rules.pick(
+            baselines.largest_size_mean(pool.run)["value"].to_numpy()
+        )
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(len(sizes) * repeats, 0)
@@ -134,6 +148,7 @@ def addition(
                 chosen["aware"] = pool.aware(size, take=take, quotas=quotas)
             for repeat, subset, rng in pool.draws(size, repeats):
                 chosen["random"] = rules.pick(rng.random(laws.n_points))
+                chosen |= pool.knowing(subset, rivals, rules, quotas)
                 rows += [
                     {"repeat": repeat, "at": size, "method": name, **gained}
                     for name, gained in pool.gains(subset, chosen)
@@ -288,6 +303,39 @@ class CandidatePool:
             **options,
         )
         return np.array([self.laws.position(point) for point in picks.index], dtype=np.int64)
+
+    def knowing(
+        self, subset: IntArray, rivals: Sequence[str], rules: Rules, quotas: Any
+    ) -> dict[str, IntArray]:
+        """Return the candidates that methods pick which know the training set."""
+        data = self.trial.dataset
+        trained = {"model": self.trial.model.estimator}
+        outside = np.arange(data.n_pool, data.n_points)
+        here = data.with_points(np.concatenate([subset, outside]), n_pool=len(subset))
+        known: dict[str, Callable[[], Any]] = {
+            "influence": lambda: baselines.influence(here, metric=self.trial.metric, **trained),
+            "margin": lambda: baselines.margin(here, **trained),
+            "k-center": lambda: baselines.k_center(here),
+        }
+        found = {
+            name: rules.pick(known[name]()["value"].to_numpy()[len(subset) :])
+            for name in rivals
+            if name in known
+        }
+        if "have" in rivals:
+            picks = apiece.select(
+                self.laws,
+                take=rules.take,
+                quotas=quotas,
+                have=data.ids[subset],
+                dataset=data,
+                metric=self.trial.metric,
+                random_state=self.trial.seed,
+                progress=False,
+                **trained,
+            )
+            found["have"] = np.array([self.laws.position(point) for point in picks.index])
+        return found
 
     def draws(self, size: int, repeats: int) -> Iterator[tuple[int, IntArray, np.random.Generator]]:
         """Yield training sets of the pool, each with a separate random generator."""

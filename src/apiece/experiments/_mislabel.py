@@ -63,7 +63,8 @@ def mislabel(
         Number of repeats, each with other points and flips.
     methods
         Valuations to include: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``, and
-        ``plausibility``, the predictions of models that were not trained on the point.
+        ``plausibility``, the predictions of models that were not trained on the point; also the
+        other baselines of `removal`.
     suggest
         Whether to include the labels that `advise` suggests, as method ``relabel``.
     model, metric, method, random_state, n_jobs, progress

@@ -22,12 +22,13 @@ from apiece.errors import PlanError
 from apiece.estimators import DEFAULT_METHOD
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
-from apiece.uses import knn_shapley, leave_one_out
+from apiece.uses import baselines
 
 if TYPE_CHECKING:
     import pandas as pd
 
 METHODS = ("law", "shapley", "knn-shapley", "loo", "random")
+MORE_METHODS = ("self-confidence", "data-oob", "influence", "largest-size-mean")
 
 
 class ValuationSettings(NamedTuple):
@@ -47,10 +48,10 @@ def values_by(
 
     ``law`` is the law at the size of the pool. ``shapley`` is the Monte Carlo mean of the same
     contributions. ``knn-shapley`` and ``loo`` (leave-one-out) need no contributions. ``random`` is
-    random numbers. Unknown values are nan.
+    random numbers. The others are those of `apiece.uses.baselines`. Unknown values are nan.
     """
     for name in methods:
-        one_of("method", name, METHODS)
+        one_of("method", name, (*METHODS, *MORE_METHODS))
     trained = {"model": settings.model, "metric": settings.metric}
     run = apiece.collect(
         dataset,
@@ -64,8 +65,12 @@ def values_by(
     tables: dict[str, Callable[[], pd.Series[Any]]] = {
         "law": lambda: apiece.value(laws, kind="loo", n=dataset.n_pool)["value"],
         "shapley": lambda: apiece.value(run, source="samples")["value"],
-        "knn-shapley": lambda: knn_shapley(dataset)["value"],
-        "loo": lambda: leave_one_out(dataset, random_state=seed, **trained)["value"],
+        "knn-shapley": lambda: baselines.knn_shapley(dataset)["value"],
+        "loo": lambda: baselines.leave_one_out(dataset, random_state=seed, **trained)["value"],
+        "self-confidence": lambda: baselines.self_confidence(dataset, random_state=seed)["value"],
+        "data-oob": lambda: baselines.data_oob(dataset, random_state=seed)["value"],
+        "influence": lambda: baselines.influence(dataset, **trained)["value"],
+        "largest-size-mean": lambda: baselines.largest_size_mean(run)["value"],
     }
     ids = dataset.ids[: dataset.n_pool]
     chance = stream(seed, 5).random(dataset.n_pool)
@@ -110,7 +115,9 @@ def removal(
     repeats
         Number of repeats, each with other points.
     methods
-        Valuations to include; see `METHODS`.
+        Valuations to include: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``; also
+        ``self-confidence``, ``data-oob``, ``influence`` and ``largest-size-mean``, as in
+        `apiece.uses.baselines`.
     model, metric, method, random_state, n_jobs, progress
         As in `addition`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apiece.uses import baselines
 from apiece.uses._advice import ADVICE, Advice
 from apiece.uses._agreement import agreement
 from apiece.uses._baselines import leave_one_out, random_values
@@ -60,6 +61,7 @@ __all__ = [
     "advise",
     "agreement",
     "as_semivalue",
+    "baselines",
     "boundary",
     "boundary_relation",
     "compare",

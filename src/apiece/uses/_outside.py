@@ -44,7 +44,7 @@ def outside(
     X, target
         Features as numbers, shape ``(n, n_features)``, and class codes or quantities.
     fold
-        From `folds_of`.
+        From `folds_of`; rows of fold -1 train every model and are not predicted.
     n_classes
         How many classes there are; 0 for quantities.
     seed
@@ -58,7 +58,7 @@ def outside(
     kind = "classification" if n_classes else "regression"
     shape = (len(target), n_classes) if n_classes else (len(target),)
     each = np.zeros((2, *shape))
-    for number in np.unique(fold):
+    for number in np.unique(fold[fold >= 0]):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
         scaled = (X - centre) / np.where(spread > 0, spread, 1.0)
