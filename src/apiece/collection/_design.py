@@ -35,7 +35,7 @@ def log_spaced(k_min: int, k_max: int, n_sizes: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Design:
-    """Which sizes are drawn, for how many contributions a point, shared by how many points.
+    """Sizes to draw, contributions per point, and points that share a training set.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class Design:
     samples
         Contributions that every valued point gets at least, over all sizes together.
     share
-        How many points one draw of D serves; None for all of them, 1 for a D of its own for every
-        contribution (the paper's way).
+        How many points share one draw of D; None for all of them, 1 for a separate D for every
+        contribution, as in the paper.
 
     Examples
     --------

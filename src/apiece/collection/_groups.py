@@ -1,13 +1,13 @@
-r"""Plans for groups: what a set of points contributes when it enters as a whole.
+r"""Plans for groups: contributions of sets of points that join as a whole.
 
 A group $G$ of several rows is valued as a point is, by
 
 $$\Delta(G, D) = L(f_D) - L(f_{D \cup G}).$$
 
-Whole groups have training sets of their own, drawn from the pool without the group's rows: a large
-group would hardly ever stay out of a training set that is drawn for all. Where ``group_size`` rows
-of each group enter, drawn anew for every training set, or where all groups are candidates, one $D$
-serves every group: some of each group's rows are outside it.
+Whole groups have separate training sets, drawn from the pool without the rows of the group: a large
+group would hardly ever be outside a training set that is drawn for all groups. If ``group_size``
+rows of each group join, drawn anew for every training set, or if all groups are candidates, one $D$
+is used for every group, because some rows of each group are outside it.
 
 Where rows take turns in scoring, the scoring rows are drawn together with $D$, as for points. A
 whole group is left out of both: $D$ and the scoring rows are then disjoint random parts of the

@@ -39,8 +39,8 @@ def run_plan(
     engine
         Computes a task.
     plan
-        All tasks that are wanted; the store's layout says how they are grouped. The run may hold
-        more of them, if another collector has asked for more.
+        All wanted tasks; the layout of the store says how they are grouped. The run may hold more
+        tasks if another collector has requested more.
     store
         Keeps the shards.
     pool
@@ -119,10 +119,10 @@ def _take_stock(store: Store, layout: Layout, tracker: Tracker) -> tuple[set[int
 def _units(
     pool: Pool, job: Job, store: Store, todo: list[int], tracker: Tracker
 ) -> Generator[Done]:
-    """Yield each unit as it is done, in any order, whatever becomes of workers.
+    """Yield each unit as it is done, in any order, even if workers are lost.
 
-    When workers are lost, the units that were under way are tried again one by one, so that one
-    which takes its worker with it is found; after three times it is given up and recorded.
+    When workers are lost, the units that were under way are tried again one by one, to identify a
+    unit that kills its worker. After three attempts such a unit is given up and recorded.
     """
     left = dict.fromkeys(todo)
     incomplete = left.keys() & set(store.indices())  # perhaps damaged where a footer does not show

@@ -1,9 +1,9 @@
 """Plans: every task of a run, drawn on demand from the seed and the task's index.
 
 Tasks come in rounds; in each round every block of points gets one task. Rounds are added until
-every valued point has the contributions that were asked for, also the points that often fall
-inside D. A plan for more samples begins with the tasks of the plan for fewer, so a run can be
-extended. Whether a round is added depends on who is in D alone, never on a contribution.
+every valued point has the requested contributions, also points that are often inside D. A plan for
+more samples begins with the tasks of the plan for fewer, so a run can be extended. Whether a round
+is added depends only on which points are in D, never on a contribution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run is asked for: its points, its default sizes, and the manifest that describes it."""
+"""The request of a run: its points, its default sizes, and the manifest that describes it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Everything that a worker needs to know, whatever unit it is given.
+    """Everything that a worker needs to compute any unit.
 
     Parameters
     ----------

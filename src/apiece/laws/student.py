@@ -10,6 +10,15 @@ from apiece._base.typing import FloatArray
 from apiece.errors import PlanError
 
 
+def check_level(level: float) -> None:
+    """Raise an error unless ``level`` is a coverage, a number between 0 and 1."""
+    if not 0 < level < 1:
+        raise PlanError(
+            f"level={level} is not a coverage: expected a number between 0 and 1. "
+            "Pass for example level=0.9."
+        )
+
+
 def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
     """Return how many standard errors a two-sided interval of ``level`` reaches.
 
@@ -21,11 +30,7 @@ def quantile(level: float, df: FloatArray | None = None) -> FloatArray:
     >>> quantile(0.9, np.array([7.0, np.inf])).round(3)
     array([1.895, 1.645])
     """
-    if not 0 < level < 1:
-        raise PlanError(
-            f"level={level} is not a coverage: expected a number between 0 and 1. "
-            "Pass for example level=0.9."
-        )
+    check_level(level)
     normal = NormalDist().inv_cdf((1 + level) / 2)
     if df is None:
         return np.asarray(normal)

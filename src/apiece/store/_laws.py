@@ -146,7 +146,7 @@ def _outdated(laws: Laws, state: dict[str, Any]) -> str:
 def _again(
     file: Path, recipe: Recipe | None, run: Run, reason: str
 ) -> tuple[Estimator, Dataset | None]:
-    """Return how to fit stored laws again, or refuse if the file does not tell."""
+    """Return how to fit stored laws again; raise if the file does not say."""
     try:
         if recipe is None:
             raise StoreError("its estimator or settings cannot be written to a file")

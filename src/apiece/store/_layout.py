@@ -1,7 +1,7 @@
 """The layout of a run: which unit of work holds which tasks and which of their points.
 
 Units are fixed by the plan, so two collectors that compute the same unit write the same file, and
-what is missing can be told from the names of the files alone.
+the names of the files show what is missing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Unit:
     index
         Its place in the run.
     tasks
-        The tasks it covers.
+        Its tasks.
     part, n_parts
-        It covers the ``part``-th of ``n_parts`` slices of each task's points.
+        It has the ``part``-th of ``n_parts`` slices of each task's points.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Layout:
         return Unit(index, tasks, part, self.parts_per_task)
 
     def describe(self) -> dict[str, Any]:
-        """Return the layout as it stands in a manifest."""
+        """Return the layout as written to a manifest."""
         return {
             "n_tasks": self.n_tasks,
             "tasks_per_shard": self.tasks_per_shard,

@@ -74,7 +74,7 @@ class Manifest(Record):
     dataset, points, model, metric, engine, design, seed
         What decides the contributions: a run is continued only with the same.
     samples, n_contributions, layout
-        How much is asked for; these grow with the run.
+        The requested amount of work; these grow with the run.
     created, versions, machine
         When the run was started, by which versions, on which kind of machine.
     code, probe
@@ -163,7 +163,7 @@ def _identity(manifest: dict[str, Any], key: str) -> Any:
         return value.get("fingerprint")
     if key == "model" and isinstance(value, dict):
         return {name: part for name, part in value.items() if name != "name"}
-    if key == "engine" and isinstance(value, dict):  # beside what was measured about it
+    if key == "engine" and isinstance(value, dict):  # without what was measured about it
         return {name: value.get(name) for name in ("name", "is_exact")}
     return value
 

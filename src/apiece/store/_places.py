@@ -1,7 +1,7 @@
-"""Where a run's files are: a folder on a disk, or a prefix in an object store.
+"""File systems of runs: a folder on a disk, or a prefix in an object store.
 
-Both give the same promise: a file that is written appears whole or not at all. On a disk it is
-written beside and renamed; object stores do so by themselves.
+Both guarantee that a written file appears whole or not at all. On a disk a temporary file is
+written and renamed; object stores guarantee it themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Place(Protocol):
     """Files by name; a name may begin with one folder, ``shards/...``."""
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file; FileNotFoundError if there is none."""
+        """Return the bytes of a file; FileNotFoundError if it does not exist."""
         ...
 
     def open(self, name: str) -> BinaryIO:
@@ -41,7 +41,7 @@ class Place(Protocol):
         ...
 
     def write(self, name: str, data: bytes, *, replace: bool = True) -> bool:
-        """Write a file whole; with ``replace=False`` one that is there stays, and False returns."""
+        """Write a file whole; with ``replace=False`` an existing file is kept: returns False."""
         ...
 
     def has(self, name: str) -> bool:
@@ -57,7 +57,7 @@ class Place(Protocol):
         ...
 
     def sweep(self) -> None:
-        """Remove what killed processes left half-written, once it is surely dead."""
+        """Remove old temporary files of killed processes."""
         ...
 
 
@@ -79,7 +79,7 @@ class Disk:
         return open(self.path / name, "rb")
 
     def write(self, name: str, data: bytes, *, replace: bool = True) -> bool:
-        """Write beside, flush, and rename."""
+        """Write a temporary file, flush, and rename."""
         file = self.path / name
         if not file.parent.is_dir():
             make_folder(file.parent)
@@ -109,7 +109,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix in an object store, through fsspec; credentials are the library's own business."""
+    """A prefix in an object store, through fsspec, which handles credentials."""
 
     uri: str
 
@@ -197,10 +197,10 @@ class Bucket:
 
 @contextmanager
 def locked(place: Place, name: str) -> Iterator[None]:
-    """Hold a lock that every process which works on a place respects, for a ``with`` block.
+    """Hold a lock for a ``with`` block; every process that works on the place respects it.
 
-    The lock is a file that only one process can create. One that has been there for half a minute
-    belongs to a process that was killed, and is removed.
+    The lock is a file that only one process can create. A lock that is half a minute old belongs to
+    a killed process, and is removed.
     """
     file, token = f".{name}.lock.tmp", secrets.token_bytes(8)
     holder, since = b"", time.monotonic()
@@ -221,7 +221,7 @@ def locked(place: Place, name: str) -> Iterator[None]:
 
 
 class _explained:
-    """Turn whatever an object store's library raises into an error that says what was tried."""
+    """Turn any error of an object store's library into one that says what was tried."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -248,7 +248,7 @@ def place_of(where: str | Path) -> Disk | Bucket:
     """
     address = _URI.fullmatch(str(where))
     if address is None:
-        return Disk(Path(where).absolute())  # workers may stand in another folder
+        return Disk(Path(where).absolute())  # workers may run in another folder
     scheme, slashes, rest = address[1].lower(), address[2], (address[3] or "").rstrip("/")
     if scheme in ("file", "local") and slashes:
         return Disk(Path("/" + rest))

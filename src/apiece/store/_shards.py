@@ -1,4 +1,4 @@
-"""Shards: Parquet files of contributions that any tool can read, and that vouch for themselves.
+"""Shards: Parquet files of contributions that any tool can read, with a digest of their content.
 
 Columns: ``task`` (int32), ``k`` (int32), ``point`` (int32, a position in ``points.parquet``),
 ``delta`` and ``loss`` (float64, in units of the loss), ``control`` (float64, what theory predicts
@@ -71,7 +71,7 @@ class TaskRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Footer:
-    """What a shard tells of itself without being read.
+    """Description of a shard, which can be read without its contributions.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Footer:
     n_rows
         How many contributions it holds.
     end_task
-        One past the last task that the unit covers.
+        One past the last task of the unit.
     certificate
         The largest remaining error the engine reported, or nan.
     notes
@@ -152,7 +152,7 @@ class Shard:
 
 
 class FooterFields(TypedDict, total=False):
-    """What the footer of a new shard says besides its index and number of rows; see `Footer`."""
+    """Fields of the footer of a new shard, in addition to index and number of rows."""
 
     end_task: Required[int]
     certificate: float
@@ -288,7 +288,7 @@ def decode_shard(data: bytes, where: str) -> Shard:
 
 
 def decode_footer(file: BinaryIO, where: str) -> Footer:
-    """Read what the shard at ``where`` tells of itself, unchecked against its columns.
+    """Read the description of the shard at ``where``, unchecked against its columns.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def _footer(meta: dict[str, Any], n_rows: int) -> Footer:
 
 @contextmanager
 def _checked(where: str) -> Iterator[None]:
-    """Turn whatever a damaged file makes its reader raise into an error that names it."""
+    """Turn any error of reading a damaged file into one that names the file."""
     import pyarrow as pa
 
     try:

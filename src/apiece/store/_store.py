@@ -185,7 +185,7 @@ class Store(ABC):
 
 
 def grown_manifest(where: object, stored: Manifest, wanted: Manifest) -> Manifest | None:
-    """Return the manifest that covers both requests, or None if the stored one does.
+    """Return the manifest for both requests together, or None if the stored one suffices.
 
     Raises
     ------
@@ -394,7 +394,7 @@ class FolderStore(Store):
                 raise ValueError("its contents do not match the digest in the manifest")
             table: pd.DataFrame = read_table(io.BytesIO(data)).to_pandas(use_threads=False)
             return table.set_index("position")
-        except Exception as error:  # whatever the reader of a broken file raises
+        except Exception as error:  # reading a broken file may raise anything
             raise StoreError(
                 f"{self.place}/points.parquet cannot be read ({error}): expected the table of "
                 "points that collect wrote. Remove it and collect again with the same settings: "
@@ -442,7 +442,7 @@ class FolderStore(Store):
 
     def indices(self) -> list[int]:
         """Return the indices of the shards that are there, rising."""
-        within = len(self.layout)  # files beyond belong to samples that another collector asked for
+        within = len(self.layout)  # further files belong to a larger request of another collector
         names = (_SHARD_NAME.fullmatch(name) for name in self.place.names("shards"))
         return sorted(int(name[1]) for name in names if name and int(name[1]) < within)
 

@@ -1,9 +1,9 @@
-"""Contributions that need not fit into memory, in the form that a fit asks for.
+"""Contributions that need not fit into memory, in blocks of points for fits.
 
-Shards hold tasks, a fit wants points. So every shard is read once and its rows are dealt out to
-scratch files, one for each block of consecutive points; a block then fits into memory. Reading,
-writing and reading back take time in proportion to the contributions, whatever the memory. Within
-a block the rows are in the order that `Run.contributions` has.
+Shards are ordered by task; fits need all contributions of a point. So every shard is read once and
+its rows are distributed to scratch files, one per block of consecutive points; a block then fits
+into memory. The time is proportional to the number of contributions and does not depend on the
+memory. Within a block the rows are in the order of `Run.contributions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Contract suites: what every engine, store, pool, estimator and family promises, as tests.
+"""Contract suites: tests that every engine, store, pool, estimator and family must pass.
 
-Subclass a suite in a pytest module and say how to make the thing::
+Subclass a suite in a pytest module and define how to make the object::
 
     class TestMyEngine(EngineContract):
         def make(self, dataset):

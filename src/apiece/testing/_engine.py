@@ -1,4 +1,4 @@
-"""What an engine promises."""
+"""Contract of engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EngineContract(ABC):
 
     ``kind`` is the kind of data to make; ``tolerance`` the largest error of a contribution,
     relative to the mean size of contributions, that an exact engine may show against a refit;
-    ``correlation`` the least correlation with refits that an approximate engine promises.
+    ``correlation`` the least correlation with refits that an approximate engine must have.
 
     Examples
     --------

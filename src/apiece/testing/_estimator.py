@@ -1,4 +1,4 @@
-"""What an estimator promises."""
+"""Contract of estimators."""
 
 from __future__ import annotations
 

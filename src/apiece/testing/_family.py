@@ -1,4 +1,4 @@
-"""What a family of laws promises."""
+"""Contract of families of laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pool promises."""
+"""Contract of pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _N = 24
 
 
 class PoolContract(ABC):
-    """Tests that any `apiece.collection.Pool` must pass; subclass it and say how to make one.
+    """Tests that any `apiece.collection.Pool` must pass; a subclass defines ``make``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a store promises."""
+"""Contract of stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POINTS = pd.DataFrame({"id": [7, 8, 9], "label": ["a", "b", "a"], "role": "pool"
 
 
 class StoreContract(ABC):
-    """Tests that any `apiece.store.Store` must pass; subclass it and say how to make one.
+    """Tests that any `apiece.store.Store` must pass; a subclass defines ``make``.
 
     Examples
     --------

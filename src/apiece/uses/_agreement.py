@@ -9,7 +9,7 @@ import numpy as np
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray, IntArray
 from apiece.errors import DataError, PlanError
-from apiece.laws import quantile
+from apiece.laws.student import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def agreement(
         raise PlanError(
             f"resamples={resamples}: expected at least 1. Pass for example resamples=200."
         )
-    quantile(level)  # complains of a level that is none
+    check_level(level)
     rng = stream(seed_from(random_state))
     everyone = np.arange(n)[None]
     measured = _measure(a, b, everyone, int(best))

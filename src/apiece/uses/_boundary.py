@@ -1,11 +1,11 @@
-r"""How far points lie from the decision boundary, and what that has to do with their laws.
+r"""Distances of points from the decision boundary, and their relation to the laws.
 
 Between class $a$ and $b$ of a linear classifier, a point $x$ of class $a$ lies at the distance
 
 $$\frac{(w_a - w_b)^\top x + b_a - b_b}{|w_a - w_b|}$$
 
-from the boundary: positive on its own side. The paper finds that points near the boundary decay
-more slowly, with a smaller $\alpha$.
+from the boundary: positive on the side of class $a$. The paper finds that points near the boundary
+decay more slowly, with a smaller $\alpha$.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def boundary(dataset: Dataset, *, model: Any = "logistic") -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by id: ``label``; ``distance`` to the nearest boundary of its own class in the units
-        of the features, for linear models (nan for others); ``margin``, the log of the probability
-        of its own class over that of the likeliest other (nan without probabilities). Both are
-        positive on the side of the point's own label.
+        Indexed by id: ``label``; ``distance`` to the nearest boundary of its class in the units of
+        the features, for linear models (nan for others); ``margin``, the log of the probability of
+        its class over that of the likeliest other (nan without probabilities). Both are positive
+        if the model predicts the label of the point.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def boundary_relation(
 
 
 def _nearest(score: FloatArray, y: IntArray) -> FloatArray:
-    """Return by how much the own class exceeds the best other, shape ``(n,)``."""
+    """Return by how much the true class exceeds the best other, shape ``(n,)``."""
     rows = np.arange(len(y))
     others = score.copy()
     others[rows, y] = -np.inf
@@ -153,7 +153,7 @@ def _nearest(score: FloatArray, y: IntArray) -> FloatArray:
 
 
 def _distance(X: FloatArray, y: IntArray, w: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the signed distance to the nearest boundary of the own class, shape ``(n,)``."""
+    """Return the signed distance to the nearest boundary of the true class, shape ``(n,)``."""
     if len(w) == 1:  # two classes share one hyperplane
         w, b = np.vstack([np.zeros_like(w), w]), np.append(0.0, b)
     nearest = np.full(len(y), np.inf)

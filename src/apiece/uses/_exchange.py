@@ -21,8 +21,9 @@ from apiece._base.check import unknown_name
 from apiece._base.rng import RandomState
 from apiece._base.typing import FloatArray, IntArray
 from apiece.errors import DataError, PlanError
-from apiece.laws import Laws, quantile
+from apiece.laws import Laws
 from apiece.laws.sizes import check_sizes
+from apiece.laws.student import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def exchange(
 
     if most < 1:
         raise PlanError(f"most={most} pairs: expected at least 1. Pass for example most=100.")
-    quantile(level)  # complains of a level that is none
+    check_level(level)
     sizes, _ = check_sizes(laws.k_range[1] if at is None else at)
     n_rows = _rows(laws, rows)
     each = laws.mean(sizes) / n_rows[:, None]

@@ -234,7 +234,7 @@ class GivenWeights(Semivalue):
 
     @property
     def needs_n(self) -> bool:
-        """Weights are given for sizes, whatever the game."""
+        """Weights are given for sizes and do not depend on the game."""
         return False
 
     def weights(self, n: int) -> FloatArray:

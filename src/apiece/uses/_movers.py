@@ -9,8 +9,9 @@ import numpy as np
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import PlanError
-from apiece.laws import Laws, quantile
+from apiece.laws import Laws
 from apiece.laws.sizes import check_range
+from apiece.laws.student import check_level
 from apiece.uses._ranks import draw_values
 from apiece.uses._weights import SizeWeights
 
@@ -59,7 +60,7 @@ def movers(
 
     if most < 1:
         raise PlanError(f"most={most} points: expected at least 1. Pass for example most=20.")
-    quantile(level)  # complains of a level that is none
+    check_level(level)
     pair = np.array(check_range(laws.k_range if sizes is None else sizes), dtype=np.float64)
     value = laws.mean(pair)
     rank = np.stack([_ranks(value[None, :, end])[0] for end in (0, 1)], axis=1)

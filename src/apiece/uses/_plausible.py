@@ -6,10 +6,9 @@ $D_j$ of the pool without the point, together with the validation rows, whose la
 $$\pi(x, y) = \frac{1}{m} \sum_{j=1}^{m} \hat p_{D_j \cup V}(y \mid x),$$
 
 mixed over kinds of models that err differently, with the weights under which the labels of the pool
-are likeliest (stacking). Like Data-OOB (Kwon and Zou, 2023) it asks
-models that were trained without the point; unlike it, it keeps their probabilities, and lets
-trusted rows speak. What a point is *worth* is another question: a wrong label may help, and a
-right one harm.
+are likeliest (stacking). Like Data-OOB (Kwon and Zou, 2023) it uses models that were trained
+without the point; unlike it, it keeps their probabilities and trains on trusted rows, too. The
+*value* of a point is another question: a wrong label may help, and a right one may harm.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def plausibility(
     draws: int = 5,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    """Ask models that have not seen a point how plausible its label is.
+    """Return how plausible each label is to models that were not trained on the point.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import PlanError
 from apiece.laws import Laws, quantile
-from apiece.laws.student import student_factors
+from apiece.laws.student import check_level, student_factors
 from apiece.uses._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def add_ranks(table: pd.DataFrame, draws: FloatArray, top: int, level: float) ->
             f"top={top} is not a number of points: expected 1 to {n_known}, those that have a "
             "value. Pass for example top=20."
         )
-    quantile(level)  # complains of a level that is none
+    check_level(level)
     order = np.argsort(-draws, axis=1, kind="stable")  # nan sorts last
     ranks = np.empty(order.shape, dtype=np.int32)
     np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1, dtype=np.int32)[None], axis=1)

@@ -1,25 +1,25 @@
-r"""Picks that do not buy the same thing twice: every pick is valued together with those before it.
+r"""Picks that are valued together: every pick is valued after those before it.
 
-A law values a point alone. What a set is worth is less than the sum when its points are alike, or
-when together they overshoot: the best single points of one class may together move a decision
-boundary too far. So points are picked one after the other, each by
+A law values a single point. The value of a set is less than the sum if its points are alike, or if
+together they overshoot: the best single points of one class may together move a decision boundary
+too far. So points are picked one after the other, each by
 
 $$\hat g(z \mid S) = \frac{1}{m} \sum_{j=1}^{m} \Delta(z, D_j \cup S),$$
 
 its exact contribution once the picks so far, $S$, have joined $m$ fresh training sets $D_j$. The
 engine computes that for all points of a shortlist at once.
 
-Each training set is judged by validation rows of its own, the $j$-th of $m$ equal parts, as long as
-these have enough rows; else several share a part. So the spread of the gains over $j$ tells both
-what comes of the training sets and what comes of these rows, which picks would otherwise be fitted
-to, the more so the larger the training set; and a pick is one that raises most the lower bound of
-what the set gains, its mean less one standard error. In the end the picks are measured again, on
-training sets that had no part in picking them: their gains sum to the gain of the set.
+Each training set is scored on other validation rows, the $j$-th of $m$ equal parts, if these have
+enough rows; else several share a part. So the spread of the gains over $j$ includes the noise of
+the training sets and of the rows, to which picks would otherwise overfit. Each step picks the point
+that raises the gain of the set most, measured by its mean minus one standard error. In the end the
+picks are measured again, on training sets that were not used for picking; their gains sum to the
+gain of the set.
 
-Without a validation set, rows take turns in scoring, as in a run: each training set comes with
-scoring rows of its own, none of them in the training set or among the picks, and values the points
-of the pool that are in neither. More training sets are drawn then, so that each point of the
-shortlist is valued by as many as asked for.
+Without a validation set, scoring rows rotate, as in a run: each training set comes with other
+scoring rows, none of them in the training set or among the picks, and values the points of the pool
+that are in neither. More training sets are then drawn, so that each point of the shortlist is
+valued by the requested number of training sets.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Together:
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
         """Return what rows gain after the picks, by training set, shape ``(n_sets, n_rows)``.
 
-        A training set that a row is in already, or that it scores, tells nothing of it: nan.
+        The gain is nan on a training set that contains the row or is scored on it.
         """
         gains = np.full((self._n_sets, len(rows)), np.nan)
         points = self.position[rows]
@@ -208,7 +208,7 @@ class Together:
         return gains
 
     def _measured(self, rows: IntArray) -> Joint:
-        """Measure each pick after those before it, on training sets of their own."""
+        """Measure each pick after those before it, on new training sets."""
         gains = np.empty((self.draws, len(rows)))
         for number, task in enumerate(self._draw(self.draws, rows.tolist())):
             # A pick that happens to be in D joins in its turn.
@@ -242,7 +242,7 @@ class Together:
 
 
 def _mean(gains: FloatArray) -> FloatArray:
-    """Return the mean over the training sets that tell something, shape ``(n_rows,)``."""
+    """Return the mean over the training sets with a known gain, shape ``(n_rows,)``."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(gains, axis=0) / np.isfinite(gains).sum(axis=0))
 

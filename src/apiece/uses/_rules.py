@@ -77,7 +77,7 @@ class Rules:
         return np.sort(np.concatenate(best))
 
     def is_wanted(self, value: float) -> bool:
-        """Whether a point of that value is worth picking at all."""
+        """Whether a point of that value should be picked at all."""
         return bool(value > 0) if self.has_budget else bool(np.isfinite(value))
 
 
@@ -112,7 +112,7 @@ class Basket:
 def _rising(key: FloatArray, n_first: int) -> Iterator[int]:
     """Yield the rows by rising key, equals in their order and nan last, as a stable sort would.
 
-    The first rows are found without sorting the others, since mostly they are enough.
+    The first rows are selected without sorting the others, because usually they are enough.
     """
     rest = np.arange(len(key))
     if n_first < len(key) // 2:

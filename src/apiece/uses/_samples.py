@@ -56,7 +56,7 @@ class _Seen(NamedTuple):
 class _Strata(NamedTuple):
     """For each size its stratum and what it counts; for each stratum its weight and place.
 
-    ``by_chance`` tells whether counts are still to be divided by the chance of a contribution.
+    ``by_chance`` says whether counts must still be divided by the probability of a contribution.
     """
 
     k: IntArray
@@ -163,7 +163,7 @@ def _seen(table: Table) -> _Seen:
 
 
 def _inside(weights: SizeWeights, seen: _Seen, design: DesignRecord | None) -> SizeWeights:
-    """Keep the sizes that were sampled or lie between sampled ones, or say that none do."""
+    """Keep the sizes that were sampled or lie between sampled ones; raise if there are none."""
     if not len(seen.k):
         raise FitError(
             "there are no contributions to average: expected some for every point. Collect first."
@@ -210,7 +210,7 @@ def _chance(
 
 
 def _strata(weights: SizeWeights, seen: _Seen) -> _Strata:
-    """Cut the sizes into strata, and tell what a contribution of each size counts."""
+    """Cut the sizes into strata, and return the weight of a contribution of each size."""
     is_grid = len(seen.k) <= _MOST_GRID and seen.n_cells >= _FULL * seen.n_points * len(seen.k)
     n_rows = int(seen.n.sum())
     if len(seen.k) == 1 or (is_grid and n_rows >= 2 * seen.n_cells):

@@ -102,7 +102,7 @@ def _from_log_ratios(log_ratio: FloatArray) -> SizeWeights:
 def nodes(weights: SizeWeights, width: float | None = None) -> SizeWeights:
     r"""Replace many sizes by few nodes that give the same sum for every smooth curve.
 
-    Sizes are cut into blocks of ``width`` in $\log k$. Two nodes stand for a block, with the mass,
+    Sizes are cut into blocks of ``width`` in $\log k$. Two nodes replace a block, with the mass,
     mean, variance and skewness of its weights, so that cubics are summed exactly; the relative
     error for $k^{-\alpha}$ is about $\alpha(\alpha+1)(\alpha+2)(\alpha+3)\,\text{width}^4 / 4320$:
     with the usual 0.02, $1.3\cdot10^{-9}$ for $\alpha = 1.2$.

@@ -1,4 +1,4 @@
-"""What every pool promises."""
+"""Base class of pools."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Pool(ABC):
         Yields
         ------
         Done
-            What ``work`` returned. For a unit that failed for a reason of its own, such as an
-            exception on a worker, yield ``job.give_up(index, reason)``.
+            The result of ``work``. For a unit that failed, for example by an exception on a
+            worker, yield ``job.give_up(index, reason)``.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """A job for all worker processes of this machine: its arrays in one file that each of them maps.
 
-What is large is written once, whatever the number of workers, and is in memory once; a worker reads
-from it what a unit of work touches. Only the rest, some kilobytes, travels with every unit.
+Large arrays are written once and are in memory once, for any number of workers; a worker reads the
+parts that a unit of work needs. Only the rest, a few kilobytes, is sent with every unit.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _workers(n: int) -> Any:
 
 
 def dismiss_workers() -> None:
-    """End the worker processes, whatever they are doing; the next call starts others.
+    """End the worker processes, even if they are busy; the next call starts new ones.
 
     Examples
     --------
