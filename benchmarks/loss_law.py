@@ -23,8 +23,8 @@ from _results import Results
 from apiece.engines import resolve_model
 from apiece.losses import resolve_loss
 
-CHOSEN_ON = ("spambase", "california_housing", "logits", "friedman")
-APART = ("magic", "electricity", "adult", "pol", "imdb", "miniboone", "blobs", "sparse")
+CHOSEN_ON = ("spambase", "california_housing", "logits", "friedman", "adult", "imdb")
+APART = ("magic", "electricity", "pol", "miniboone", "blobs", "sparse")
 COLUMNS = {
     "set": "{}",
     "part": "{}",

@@ -117,7 +117,7 @@ def fit(
 )
 @click.option("--point", help="Id of one point: its law, and what it is worth at some sizes.")
 @click.option(
-    "--at", type=int, help="Size at which points are ranked; default the largest sampled."
+    "--at", type=int, help="Size at which points are ranked; default the size of the pool."
 )
 @click.option("--top", default=10, show_default=True, help="How many points at either end.")
 @LEVEL
@@ -142,7 +142,7 @@ def show(
     if point is not None:
         _show_point(run, laws, point, level, out, as_json)
         return
-    size = at or laws.k_range[1]
+    size = at or laws.default_at()
     ranked = _at(laws, size, level).sort_values("value", ascending=False)
     if out is not None:
         write_table(ranked.join(laws.table().drop(columns=ranked.columns, errors="ignore")), out)
@@ -203,7 +203,7 @@ def _at(laws: Laws, k: int, level: float) -> pd.DataFrame:
     table = pd.DataFrame({"value": laws.mean(k), "low": low, "high": high}, index=laws.ids)
     if laws.labels is not None:
         table.insert(0, "label", laws.labels)
-    table["status"] = [str(status) for status in laws.status]
+    table["status"] = [str(status) for status in laws.status_at(k)]
     return marked(table.rename_axis("point"), laws.attrs)
 
 
@@ -245,7 +245,7 @@ def _show_point(
 
     one = laws.select(np.array([_position(run, laws, point)]))
     low_k, high_k = laws.k_range
-    sizes = np.array((*log_spaced(low_k, high_k, 5), 5 * high_k))
+    sizes = np.array(sorted({*log_spaced(low_k, high_k, 5), one.default_at()}))
     low, high = one.interval(sizes, level=level)
     curve = pd.DataFrame(
         {"value": one.mean(sizes)[0], "low": low[0], "high": high[0]},
@@ -267,7 +267,11 @@ def _show_point(
     label = "" if laws.labels is None else f", label {law['label']}"
     say(f"point {one.ids[0]}{label}")
     show_table(curve, title=f"expected contribution with its {level:.0%} interval")
-    say(f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}")
+    if sizes[-1] > high_k:
+        known = (
+            "not known" if laws.is_beyond(sizes[-1]) else f"a backtest vouches to {laws.reach:,}"
+        )
+        say(f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}: {known}")
     say("law")
     for name, item in law.drop("label", errors="ignore").items():
         if item == item:  # what was not estimated is nan

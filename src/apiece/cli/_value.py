@@ -90,7 +90,9 @@ Examples:
   apiece select runs/reviews --have mine.csv --take 20
 """,
 )
-@click.option("--at", type=int, help="Size of the training set they would join.")
+@click.option(
+    "--at", type=int, help="Size of the training set they would join; default the size of the pool."
+)
 @click.option(
     "--have", type=click.Path(path_type=Path), help="CSV with the ids of its rows, instead of --at."
 )

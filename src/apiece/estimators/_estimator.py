@@ -164,6 +164,10 @@ class Estimator(ABC):
             },
         )
 
+    def judged(self, laws: Laws) -> Estimator:
+        """Return the estimator that a backtest of ``laws``, which this one fitted, should fit."""
+        return self
+
     def recipe(self, *, features: bool = False) -> dict[str, Any] | None:
         """Return what rebuilds this estimator: its name and settings; None where no file can.
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from apiece._base.check import one_of, some
 from apiece._base.progress import OnProgress, tracking
 from apiece.errors import FitError
+from apiece.estimators._beyond import with_reach
 from apiece.estimators._estimator import Estimator, opened
 from apiece.estimators._registry import as_estimator, default_method
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
@@ -83,7 +84,9 @@ def fit(
     Returns
     -------
     Laws
-        Parameters with uncertainty, and a status for every point. Laws of a run remember which
+        Parameters with uncertainty, and a status for every point. ``laws.reach`` is the largest
+        size that a backtest vouches for (held-out sizes, for up to 1,000 points), beyond which
+        the status of a size is "not known". Laws of a run remember which
         contributions they were fitted to; `Run.laws` returns stored laws while these are the same.
 
     Examples
@@ -99,6 +102,7 @@ def fit(
     one_of("on_failure", on_failure, ("mark", "raise"))
     with tracking(progress, on_progress, title="fitting", unit="steps"):
         laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
+        laws = with_reach(laws, estimator, run, memory)
         if backtest and not laws.has_backtest:
             laws = _backtested(laws, estimator, run, memory, (dataset, X, y))
     if on_failure == "raise":

@@ -10,6 +10,11 @@ slow decay to a low floor looks like a fast one to a higher floor. So intervals 
 grid, each $(\lambda, \gamma)$ weighted by its likelihood, a wide prior of $\lambda$, and the
 probability that $\epsilon$ is not below what the loss can reach.
 
+Some learning curves follow no such law: with many features the loss may rise until the classes can
+no longer be separated, and then fall fast. If the loss at the anchor is away from the law by more
+than noise explains, the law is bent to it beyond the sampled sizes, and its intervals are wider by
+as much as the bend, the more so the farther beyond the anchor.
+
 Two errors are the same at all sizes, so that no number of tasks shows them: which rows score (the
 spread of the folds of the anchor), and which rows the pool holds (for fixed scoring rows, as much
 as the noise of one training set of the pool's size). Intervals hold both.
@@ -19,7 +24,7 @@ Reference: Covert et al. (ICML 2024), equation 2; Hoffmann et al. (2022).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +35,6 @@ from apiece._base.typing import FloatArray
 from apiece.errors import FitError, PlanError
 from apiece.laws.provenance import provenance
 from apiece.laws.sizes import check_sizes, middle
-from apiece.losses import LOSSES
 from apiece.records import Anchor, Moments, Trained
 
 if TYPE_CHECKING:
@@ -44,8 +48,8 @@ _TYPICAL: Final = 0.6  # the prior of lambda is log-normal around it, wide by a 
 _SMALLEST: Final = 1e-24  # residual sum of squares that rounding leaves, relative to the total
 _DRAWS: Final = 4_000
 _FOLDS: Final = 4.0  # training sets that the overlapping ones of a cross-validation are worth
-# Fractions of these spread evenly over a cube, the generalised golden ratio of five dimensions.
-_EVEN: Final = 1.1673039782614187 ** -np.arange(1.0, 6.0)
+# Fractions of these spread evenly over a cube, the generalised golden ratio of six dimensions.
+_EVEN: Final = 1.1127756842787055 ** -np.arange(1.0, 7.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,9 @@ class Aggregate:
         Laws that the losses allow, each as likely as the others, shape ``(n_draws, 4)``:
         $\epsilon$, $b\,k_\mathrm{ref}^{-\lambda}$, $\lambda$, and an error that is the same at
         all sizes. $k_\mathrm{ref}$ is the geometric mean of ``k_range``.
+    bend
+        By how much the loss at the anchor is away from $\epsilon + b\,k^{-\lambda}$ beyond what
+        noise explains; `mean` follows it beyond the sampled sizes.
     lowest
         The smallest loss that is possible, or None.
     anchor
@@ -92,6 +99,7 @@ class Aggregate:
     k_range: tuple[int, int]
     n_tasks: int
     draws: FloatArray
+    bend: float = 0.0
     lowest: float | None = None
     anchor: Anchor | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
@@ -108,9 +116,10 @@ class Aggregate:
         return max(self.k_range[1], 0 if self.anchor is None else self.anchor.k)
 
     def mean(self, k: npt.ArrayLike) -> FloatArray:
-        r"""Return $\epsilon + b\,k^{-\lambda}$, in the shape of ``k``."""
+        r"""Return $\epsilon + b\,k^{-\lambda}$, bent to the anchor, in the shape of ``k``."""
         sizes, is_number = check_sizes(k)
-        loss = self._possible(self.eps + self.b * sizes**-self.lam)
+        near, _ = self._towards_anchor(sizes)
+        loss = self._possible(self.eps + self.b * sizes**-self.lam + self.bend * near)
         return np.asarray(loss[0] if is_number else loss)
 
     def interval(self, k: npt.ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
@@ -123,8 +132,11 @@ class Aggregate:
         sizes, is_number = check_sizes(k)
         eps, height, lam, shift = self.draws.T
         ends = np.empty((2, len(sizes)))
+        near, beyond = self._towards_anchor(sizes)
+        away = abs(self.bend) * _students(_even(len(eps))[:, 5], np.inf)
         for j, x in enumerate(sizes / middle(self.k_range)):
             losses = eps + height * x**-lam + shift
+            losses += self.bend * near[j] + away * (near[j] / 2 + beyond[j])
             ends[:, j] = np.quantile(losses, [(1 - level) / 2, (1 + level) / 2])
         low, high = _around(self.mean(sizes), *self._possible(ends))
         return (low[0], high[0]) if is_number else (low, high)
@@ -153,6 +165,14 @@ class Aggregate:
             f"{self.mean(far):.4g} ({low:.4g} to {high:.4g}) at {far:,}; "
             f"about {self.eps:.4g} + {self.b:.3g} / k^{self.lam:.3g}"
         )
+
+    def _towards_anchor(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how near the anchor sizes are, from 0 to 1, and how often doubled beyond it."""
+        k_max = self.k_range[1]
+        if self.anchor is None or self.anchor.k <= k_max:
+            return np.zeros(len(sizes)), np.zeros(len(sizes))
+        near = np.log(sizes / k_max) / np.log(self.anchor.k / k_max)
+        return near.clip(0, 1), np.maximum(np.log2(sizes / self.anchor.k), 0.0)
 
     def _possible(self, loss: FloatArray) -> FloatArray:
         return loss if self.lowest is None else np.maximum(loss, self.lowest)
@@ -185,6 +205,8 @@ def fit_aggregate(contributions: Trained, *, lowest: float | None = None) -> Agg
     >>> bool(abs(fit_aggregate(table).mean(100) - 0.23) < 0.01)
     True
     """
+    from apiece.losses import LOSSES
+
     losses, attrs = contributions.losses(), contributions.attrs
     anchor: Anchor | None = getattr(contributions, "anchor", None)
     if lowest is None and attrs.get("metric") in LOSSES:
@@ -209,7 +231,7 @@ def fit_aggregate(contributions: Trained, *, lowest: float | None = None) -> Agg
         (c00, c01), _ = at.cov[0, best]
         slope += (observed.lowest - floor) * (c01 / c00 if c00 > 0 else 0.0)
         floor = observed.lowest
-    return Aggregate(
+    law = Aggregate(
         eps=float(floor * observed.unit + observed.shift),
         b=float(slope * observed.unit * middle(k_range) ** lam),
         lam=lam,
@@ -222,6 +244,19 @@ def fit_aggregate(contributions: Trained, *, lowest: float | None = None) -> Agg
         anchor=anchor,
         attrs={**attrs, **provenance("aggregate", {})},
     )
+    return replace(law, bend=_bend(law))
+
+
+def _bend(law: Aggregate) -> float:
+    """Return the part of the distance between law and anchor that noise does not explain."""
+    if law.anchor is None or law.anchor.k <= law.k_range[1]:
+        return 0.0
+    away = law.anchor.loss - float(law.mean(law.anchor.k))
+    eps, height, lam, _ = law.draws.T
+    x = law.anchor.k / middle(law.k_range)
+    noise = law.sigma**2 * x**-law.gamma / min(len(law.anchor.losses), _FOLDS)
+    known = noise + float(np.var(eps + height * x**-lam))
+    return away * max(0.0, 1 - known / away**2) if away else 0.0
 
 
 class _Observed(NamedTuple):
@@ -364,7 +399,7 @@ def _walk(observed: _Observed, lambdas: FloatArray, gammas: FloatArray) -> _Grid
 
 
 def _even(n: int) -> FloatArray:
-    """Return ``n`` points that fill a cube evenly, shape ``(n, 5)``, each inside (0, 1)."""
+    """Return ``n`` points that fill a cube evenly, shape ``(n, 6)``, each inside (0, 1)."""
     return np.asarray(((np.arange(1, n + 1)[:, None] * _EVEN) % 1.0).clip(1e-9, 1 - 1e-9))
 
 

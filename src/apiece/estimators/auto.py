@@ -47,6 +47,11 @@ class Auto(Estimator):
     name: ClassVar[str] = "auto"
     streams: ClassVar[bool] = True
 
+    def judged(self, laws: Laws) -> Estimator:
+        """Return the candidate that was chosen."""
+        found = laws.diagnostics.get("backtest", {})
+        return self.candidates[int(found.get("best", 0))]
+
     def fit_table(self, contributions: Table, features: Features | None = None) -> Laws:
         """Backtest the candidates, fit the best one.
 

@@ -27,6 +27,7 @@ from apiece.estimators._estimator import Estimator
 from apiece.estimators.bayes import Bayes
 from apiece.estimators.likelihood import Likelihood
 from apiece.laws import Family, Laws
+from apiece.laws.beyond import quiet
 from apiece.laws.student import quantile
 from apiece.records import Contributions, Table
 
@@ -99,6 +100,7 @@ class Backtest:
         """Return what laws keep of a backtest in their diagnostics."""
         return {
             "cut": self.cut,
+            "best": self.best,
             "scores": [score._asdict() for score in self.scores],
             "undescribed": int(self.undescribed.sum()),
         }
@@ -162,7 +164,7 @@ def backtest(
         )
     if also is None:
         also = POWER_LAWS if candidates == CANDIDATES else ()
-    cut = _cut(contributions, hold_out)
+    cut = cut_of(contributions, hold_out)
     low, high = contributions.k_range
     early, late = contributions.between(low, cut), contributions.between(cut + 1, high)
     if not (early.counts() >= 3).any():
@@ -170,7 +172,7 @@ def backtest(
             f"no point has three contributions at the {cut:,} training points and fewer that a "
             "backtest fits on: expected some. Collect more samples."
         )
-    judge = _Judge(late, level)
+    judge = Judge(late, level)
     scores: list[Score] = []
     curves, surprise = [], np.full(contributions.n_points, np.inf)
     judged = (*candidates, *(each for each in also if each not in candidates))
@@ -189,7 +191,7 @@ def backtest(
     return Backtest(cut, scores, best, undescribed)
 
 
-def _cut(contributions: Table, hold_out: float | None) -> int:
+def cut_of(contributions: Table, hold_out: float | None) -> int:
     """Return the largest size to fit on, with two or more up to it and one or more beyond."""
     sizes, counts = contributions.sizes()
     if len(sizes) < 3:
@@ -224,13 +226,19 @@ def _parts(table: Table) -> Iterator[tuple[slice, Contributions]]:
         start += part.n_points
 
 
-class _Judge:
+def _weights(part: Contributions) -> FloatArray:
+    """Return how many independent contributions each one is worth, shape ``(n_rows,)``."""
+    return np.ones(len(part)) if part.weight is None else part.weight
+
+
+class Judge:
     """Held-out contributions, grouped by point and size."""
 
     def __init__(self, late: Table, level: float) -> None:
         self.late, self.level = late, level
         self.bins = Bins.of_counts(*late.sizes(), max_sizes=_SIZES, n_bins=_SIZES)
         self.n = self._sum(lambda rows, part: np.ones(len(part)))
+        self.worth = self._sum(lambda rows, part: _weights(part))
         self.mean = self._sum(lambda rows, part: part.delta) / np.maximum(self.n, 1)
         square = self._sum(lambda rows, part: part.delta**2) / np.maximum(self.n, 1)
         spread = np.maximum(square - self.mean**2, 0.0)
@@ -247,12 +255,20 @@ class _Judge:
             parts.append(flat.astype(np.float64).reshape(-1, n_bins))
         return np.concatenate(parts)
 
-    def scores(self, laws: Laws) -> tuple[list[Score], FloatArray]:
-        """Judge laws: scores by size, and surprise of each point."""
+    def errors(self, laws: Laws) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Compare with laws: mean residual, standard error of the law, noise variance of the mean.
+
+        Each has shape ``(n_points, n_bins)``.
+        """
         shift = self._sum(_Curves(laws.family, laws.params).residual) / np.maximum(self.n, 1)
         noise = laws.sigma[:, None] ** 2 * self.bins.k ** -laws.beta[:, None]
-        noise = noise / np.maximum(self.n, 1)
-        error = laws.stderr(self.bins.k)
+        with quiet():  # that these sizes were not fitted is the point
+            error = laws.stderr(self.bins.k)
+        return shift, error, noise / np.maximum(self.worth, 1e-12)
+
+    def scores(self, laws: Laws) -> tuple[list[Score], FloatArray]:
+        """Judge laws: scores by size, and surprise of each point."""
+        shift, error, noise = self.errors(laws)
         is_there = (self.n > 0) & laws.has_law[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             z = np.abs(shift) / np.sqrt(error**2 + noise)

@@ -15,6 +15,7 @@ from apiece.laws._family import Family, FamilyLike, ShapePrior
 from apiece.laws._laws import Estimate, Laws
 from apiece.laws._linear import Linear
 from apiece.laws._words import resolve_family
+from apiece.laws.beyond import Beyond
 from apiece.laws.blend import Blend
 from apiece.laws.power import Power
 from apiece.laws.ridge import Ridge
@@ -23,6 +24,7 @@ from apiece.laws.status import FitStatus
 from apiece.laws.student import quantile
 
 __all__ = [
+    "Beyond",
     "Blend",
     "Estimate",
     "Family",

@@ -26,8 +26,10 @@ from apiece.errors import DataError, FitError, PlanError
 from apiece.laws import _file, _summary
 from apiece.laws._build import NUMBERS, family_for, from_columns
 from apiece.laws._family import Family, FamilyLike
+from apiece.laws.beyond import Beyond, warn_beyond
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
+from apiece.laws.status import FitStatus
 from apiece.laws.student import covariance_roots, quantile, standard_error, student_factors
 from apiece.records import Provenance
 
@@ -226,6 +228,73 @@ class Laws:
         return middle(self.k_range)
 
     @property
+    def k_pool(self) -> int:
+        """The size of the pool, at which points are judged by default.
+
+        The largest sampled size for laws that come from no run.
+        """
+        return self.provenance.n_pool or self.k_range[1]
+
+    @property
+    def beyond(self) -> Beyond | None:
+        """What held-out sizes told about larger ones; None for laws without such a check."""
+        found = self.attrs.get("beyond")
+        return None if found is None else Beyond(**found)
+
+    @property
+    def reach(self) -> int:
+        """The largest size that a backtest on the run's largest sizes vouches for.
+
+        Without a backtest it is the largest sampled size. `fit` measures it.
+
+        >>> Laws.from_arrays(c=[0.5], alpha=[1.0], k_range=(100, 1000)).reach
+        1000
+        """
+        beyond = self.beyond
+        return int(self.k_range[1] * (1.0 if beyond is None else beyond.ratio))
+
+    def status_at(self, k: float) -> AnyArray:
+        """Return the status of every point at size ``k``, shape ``(n_points,)``.
+
+        Beyond `reach` it is ``FitStatus.BEYOND`` for every point that has a law.
+
+        >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0], attrs={"estimator": "bayes"})
+        >>> print(laws.status_at(5000)[0])
+        not known: the size is beyond what a backtest vouches for
+        """
+        status = self.status.copy()
+        if self.is_beyond(k):
+            status[self.has_law] = FitStatus.BEYOND
+        return status
+
+    def is_beyond(self, k: float) -> bool:
+        """Whether ``k`` is beyond what a backtest vouches for; never for laws made from arrays."""
+        return self._is_fitted and k > self.reach
+
+    def default_at(self) -> int:
+        """Return the size of the pool, `k_pool`, and warn only if it is beyond `reach`."""
+        if self.k_pool <= self.reach:
+            self.__dict__["_asked"] = max(self.k_pool, self.__dict__.get("_asked", 0))
+        return self.k_pool
+
+    @property
+    def _is_fitted(self) -> bool:
+        """Whether the laws are estimates; laws made from arrays hold wherever they are asked."""
+        return "estimator" in self.attrs
+
+    def _widening(self, sizes: FloatArray) -> FloatArray:
+        """Warn of sizes beyond the sampled ones; return by how much errors are larger there."""
+        k_max = self.k_range[1]
+        largest = float(sizes.max(initial=0.0))
+        if not self._is_fitted or largest <= k_max:
+            return np.ones(sizes.shape)
+        if largest > self.__dict__.get("_asked", k_max):  # once for these laws and this distance
+            self.__dict__["_asked"] = largest
+            warn_beyond(largest, k_max, self.reach, self.beyond is not None)
+        beyond = self.beyond
+        return np.ones(sizes.shape) if beyond is None else beyond.factor(sizes, k_max)
+
+    @property
     def scope(self) -> str:
         """What means, intervals and values refer to.
 
@@ -262,7 +331,8 @@ class Laws:
 
         $$\mathbb{E}[\Delta_i(k)] = \psi_k(\text{params}_i)$$
 
-        which is $c_i\,k^{-\alpha_i}$ for power laws; an extrapolation outside ``self.k_range``.
+        which is $c_i\,k^{-\alpha_i}$ for power laws; an extrapolation outside ``self.k_range``, of
+        which a warning says how far it goes. `reach` is how far a backtest vouches for it.
 
         Parameters
         ----------
@@ -282,6 +352,7 @@ class Laws:
                [-0.2  , -0.1  ]])
         """
         sizes, is_number = check_sizes(k)
+        self._widening(sizes)
         psi = self.family.mean(self.params, sizes)
         return psi[:, 0] if is_number else psi
 
@@ -293,7 +364,7 @@ class Laws:
             error = np.full(shape, np.nan)
         else:
             gradient = self.family.gradient(self.params, sizes, self.k_ref)
-            error = standard_error(gradient, self.cov)
+            error = standard_error(gradient, self.cov) * self._widening(sizes)
         return error[:, 0] if is_number else error
 
     def interval(self, k: npt.ArrayLike, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
@@ -305,7 +376,8 @@ class Laws:
         of freedom; nan where ``cov`` is unknown. For sums of terms that is
         $\psi_k \pm t\,\mathrm{se}(\psi_k)$. Intervals of power laws are longer away from
         zero, more so for sizes far from the sampled ones: errors of $\alpha$ multiply.
-        Intervals are for the mean of the law, not for single contributions.
+        Intervals are for the mean of the law, not for single contributions. Beyond the sampled
+        sizes they are wider by the factor of `Beyond`, where ``fit`` measured one.
         """
         sizes, is_number = check_sizes(k)
         reach = quantile(level, self.df)
@@ -313,6 +385,10 @@ class Laws:
             low, high = np.full((2, self.n_points, len(sizes)), np.nan)
         else:
             low, high = self.family.interval(self.params, self.cov, reach, sizes, self.k_ref)
+            wider = self._widening(sizes)
+            if (wider > 1).any():
+                mean = self.family.mean(self.params, sizes)
+                low, high = mean + wider * (low - mean), mean + wider * (high - mean)
         return (low[:, 0], high[:, 0]) if is_number else (low, high)
 
     def functional(self, k: npt.ArrayLike, weights: npt.ArrayLike, level: float = 0.9) -> Estimate:
@@ -336,6 +412,7 @@ class Laws:
         if len(sizes) == 1:
             ends = w * np.concatenate(self.interval(sizes, level), axis=1)
             return Estimate(w * self.mean(sizes)[:, 0], ends.min(axis=1), ends.max(axis=1))
+        wider = self._widening(sizes)
         n, p = self.params.shape
         value, gradient = np.zeros(n), np.zeros((n, p))
         step = max(1, _ENTRIES // max(1, n * p))
@@ -343,7 +420,7 @@ class Laws:
             part = slice(start, start + step)
             value += self.family.mean(self.params, sizes[part]) @ w[part]
             slope = self.family.gradient(self.params, sizes[part], self.k_ref)
-            gradient += np.einsum("nka,k->na", slope, w[part])
+            gradient += np.einsum("nka,k->na", slope, w[part] * wider[part])
         if self.cov is None:
             half = np.full(n, np.nan)
         else:
@@ -354,7 +431,8 @@ class Laws:
         """Draw parameters from their uncertainty, Student's t in local coordinates.
 
         A draw has all parameters of a point together, so any quantity derived from them (a value,
-        a rank, a crossing) gets an interval from the draws.
+        a rank, a crossing) gets an interval from the draws. Draws do not widen beyond the sampled
+        sizes as `interval` does.
 
         Returns
         -------
@@ -416,7 +494,10 @@ class Laws:
         kept: dict[str, Any] = {
             name: None if column is None else column[keep] for name, column in columns.items()
         }
-        return replace(self, **kept, diagnostics={})
+        part = replace(self, **kept, diagnostics={})
+        if "_asked" in self.__dict__:  # what was warned of once
+            part.__dict__["_asked"] = self.__dict__["_asked"]
+        return part
 
     def table(self) -> pd.DataFrame:
         """Return one row for each point, indexed by its id: parameters, noise, fit and status."""

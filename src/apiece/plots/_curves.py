@@ -10,6 +10,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
+from apiece.laws.beyond import quiet
 from apiece.plots._bins import in_bins
 from apiece.plots._style import axes, size_axis, thin
 from apiece.records import Contributions, caveat
@@ -52,7 +53,7 @@ class Curves:
 def curves(
     laws: Laws, points: Sequence[object], *, until: int | None = None, level: float = 0.9
 ) -> Curves:
-    """Compute the curves of some points, by id, up to cardinality ``until``.
+    """Compute the curves of some points, by id, up to cardinality ``until`` or that of the pool.
 
     Examples
     --------
@@ -63,10 +64,12 @@ def curves(
     """
     selected = laws.select(np.array([laws.position(point) for point in points]))
     k_min, k_max = laws.k_range
-    k = np.geomspace(k_min, max(until or k_max, k_max), 200)
+    k = np.geomspace(k_min, max(until or laws.k_pool, k_max), 200)
     k = np.unique(np.append(k, float(k_max)))
-    low, high = selected.interval(k, level=level)
-    return Curves(selected.ids, k, selected.mean(k), low, high, k <= k_max)
+    with quiet():  # what is extrapolated is drawn dashed
+        low, high = selected.interval(k, level=level)
+        mean = selected.mean(k)
+    return Curves(selected.ids, k, mean, low, high, k <= k_max)
 
 
 def binned_means(
@@ -104,7 +107,8 @@ def plot_curves(
     contributions
         Samples, shown as their means in bins of size with standard errors.
     until
-        Draw beyond the sampled range up to this cardinality, dashed.
+        Draw up to this cardinality, dashed beyond the sampled range; by default up to the size of
+        the pool.
     level
         Coverage of the shaded interval.
     ax

@@ -10,6 +10,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import Laws
+from apiece.laws.beyond import quiet
 from apiece.plots._style import axes, signs, size_axis
 from apiece.records import caveat
 
@@ -59,7 +60,8 @@ def plot_ranks(
     most
         How many of each.
     until
-        Draw beyond the sampled range up to this cardinality, dashed.
+        Draw up to this cardinality, dashed beyond the sampled range; by default up to the size of
+        the pool.
     ax
         Axes to draw on; a new figure by default.
 
@@ -71,8 +73,10 @@ def plot_ranks(
     """
     k_min, k_max = laws.k_range
     inner = np.geomspace(k_min, k_max, 60)
-    beyond = np.geomspace(k_max, max(until or k_max, k_max), 30)
-    inside, outside = ranks(laws, inner), ranks(laws, beyond)
+    end = max(until or laws.k_pool, k_max)
+    beyond = np.geomspace(k_max, end, 30)
+    with quiet():  # what is extrapolated is drawn dashed
+        inside, outside = ranks(laws, inner), ranks(laws, beyond)
     if points is None:
         rise = np.where(laws.has_law, inside[:, 0] - outside[:, -1], 0)
         order = np.argsort(-rise, kind="stable")
@@ -87,7 +91,7 @@ def plot_ranks(
             rises = outside[row, -1] <= inside[row, 0]
             color = up if rises else down
             ax.plot(inner, inside[row], color=color, alpha=0.8)
-            if until is not None and until > k_max:
+            if end > k_max:
                 ax.plot(beyond, outside[row], "--", color=color, alpha=0.8)
             ax.annotate(
                 f" {laws.ids[row]} {'▲' if rises else '▼'}",

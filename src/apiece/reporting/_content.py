@@ -18,6 +18,7 @@ from apiece.data import Dataset, FilePath
 from apiece.errors import DataError
 from apiece.estimators import Aggregate
 from apiece.laws import Family, FitStatus, Laws, quantile
+from apiece.laws.beyond import quiet
 from apiece.laws.provenance import plain, version
 from apiece.records import Table, caveat
 from apiece.reporting import _details, _overview, _samples
@@ -87,7 +88,10 @@ def gather(
         "terms": _terms(laws.family),
         "k_range": list(laws.k_range),
         "k_ref": laws.k_ref,
-        "k_reach": [max(1, laws.k_range[0] // 2), _REACH * laws.k_range[1]],
+        "k_reach": [max(1, laws.k_range[0] // 2), max(_REACH * laws.k_range[1], laws.k_pool)],
+        "k_pool": laws.k_pool,
+        "reach": laws.reach,
+        "widening": 1.0 if laws.beyond is None else laws.beyond.widening,
         "curve_k": None,
         "ids": [str(name) for name in laws.ids.tolist()],
         "statuses": [str(member) for member in FitStatus],
@@ -170,9 +174,10 @@ def _curves(
     """Return sizes, equally far apart on a log scale, and curves with their intervals there."""
     count = int(np.clip(_CURVE_ENTRIES // max(1, laws.n_points), _FEWEST_SIZES, _MOST_SIZES))
     k = np.geomspace(reach[0], reach[1], count)
-    arrays = {"curve_mean": laws.mean(k).astype(np.float32)}
-    if laws.cov is not None:
+    with quiet():  # the page says what is extrapolated
+        arrays = {"curve_mean": laws.mean(k).astype(np.float32)}
         low, high = laws.interval(k, level=level)
+    if laws.cov is not None:
         arrays |= {"curve_low": low.astype(np.float32), "curve_high": high.astype(np.float32)}
     return k, arrays
 

@@ -31,7 +31,7 @@ def picks_from_laws(
     laws: Laws,
     *,
     take: int | None = None,
-    at: float,
+    at: float | None = None,
     until: float | None = None,
     quotas: Quotas | None = None,
     costs: Any = None,
@@ -59,7 +59,7 @@ def picks_from_laws(
     take
         How many to pick.
     at
-        Size of the training set that they join.
+        Size of the training set that they join; by default the size of the pool.
     until
         Size that it will grow to.
     quotas
@@ -112,6 +112,7 @@ def picks_from_laws(
     import pandas as pd
 
     how = one_of("redundancy", redundancy or "none", REDUNDANCY)
+    at, largest = _sizes(laws, at, until)
     weights = _horizon(at, until)
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
@@ -154,7 +155,15 @@ def picks_from_laws(
         columns["label"] = labels[rows]
     if costs is not None:
         columns["cost"] = rules.cost[rows]
+    if laws.is_beyond(largest) and "alone" not in columns:
+        columns["status"] = [str(status) for status in laws.status_at(largest)[rows]]
     return pd.DataFrame(columns, index=pd.Index(laws.ids[rows], name="point"))
+
+
+def _sizes(laws: Laws, at: float | None, until: float | None) -> tuple[float, float]:
+    """Return the size to begin with, by default that of the pool, and the largest that counts."""
+    begin = laws.default_at() if at is None else at
+    return begin, max(begin, until or begin)
 
 
 def _horizon(at: float, until: float | None) -> SizeWeights:

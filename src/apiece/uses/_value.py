@@ -60,7 +60,8 @@ def values_of_laws(
     pandas.DataFrame
         Columns ``value``, ``low``, ``high``, ``stderr`` in units of the utility, indexed by id; nan
         for points without a law, and in all but ``value`` for points without uncertainty. With
-        ``top`` also ``rank`` (1 is the largest), ``rank_low``, ``rank_high`` and ``p_top``.
+        ``top`` also ``rank`` (1 is the largest), ``rank_low``, ``rank_high`` and ``p_top``. Where
+        a size that counts is beyond ``laws.reach`` also ``status``, "not known".
 
     Examples
     --------
@@ -76,6 +77,9 @@ def values_of_laws(
     _warn_of_extrapolation(laws, sums)
     table = pd.DataFrame(estimate._asdict(), index=pd.Index(laws.ids, name="point"))
     table["stderr"] = (estimate.high - estimate.value) / quantile(level, laws.df)
+    largest = float(sums.k[sums.w != 0].max(initial=1.0))
+    if laws.is_beyond(largest):
+        table["status"] = [str(status) for status in laws.status_at(largest)]
     if top is None:
         return table
     draws = np.stack(list(drawn_values(laws, sums, random_state=random_state)))

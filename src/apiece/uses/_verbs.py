@@ -229,7 +229,9 @@ def select(
     take
         How many points.
     at
-        The size $k$ of the training set they would join; a random set of that size.
+        The size $k$ of the training set they would join, a random set of that size; by default the
+        size of the pool (``laws.k_pool``). Beyond ``laws.reach`` a warning says that gains are not
+        known.
     have
         Ids of the points that are in the training set already. Others are then picked for what they
         add to exactly these, together; laws only screen them. It needs the data. Scored by the
@@ -271,9 +273,9 @@ def select(
     DataFrame
         Indexed by point id, best first: ``rank``, ``value`` (expected gain in units of the loss),
         ``low``, ``high``, ``p_best`` (probability that the point belongs among the picks), and
-        ``label``, ``cost``, ``alone`` where they apply. With ``have`` no ``p_best``, but ``gain``,
-        ``gain_low`` and ``gain_high``: what the pick and all above it gain together on rows not
-        seen, measured on rows that had no part in choosing.
+        ``label``, ``cost``, ``alone``, ``status`` (beyond ``laws.reach``) where they apply. With
+        ``have`` no ``p_best``, but ``gain``, ``gain_low`` and ``gain_high``: what the pick and all
+        above it gain together on rows not seen, measured on rows that had no part in choosing.
 
     Examples
     --------
@@ -302,11 +304,10 @@ def select(
                 level=level,
                 seed=seed_from(random_state),
             )
-    if at is None or isinstance(laws, Dataset):
+    if isinstance(laws, Dataset):
         raise PlanError(
-            "nothing says which training set the points would join: expected laws and its size, "
-            "or the ids of its rows. Pass for example at=1000 (--at 1000), or have=ids "
-            "(--have ids.csv)."
+            "nothing says which training set the points would join: expected a run or laws, or "
+            "the ids of its rows. Pass a run, or have=ids (--have ids.csv)."
         )
     with tracking(progress, on_progress, title="selecting", unit="picks"):
         known = laws_of(laws, memory)

@@ -7,7 +7,23 @@
 function makeLaws(report) {
   const { arrays, decay } = report;
   const n = report.ids.length;
-  const { at, mean, error, ends, hasError } = report.terms ? curvesOfTerms(report) : sampledCurves(report);
+  const { at, mean, error, ends: plainEnds, hasError } = report.terms ? curvesOfTerms(report) : sampledCurves(report);
+  /* Curves that were sampled come with intervals that are wide enough. */
+  const widening = report.terms ? (report.widening ?? 1) : 1;
+
+  /* By how much intervals are wider at a size, as apiece.laws.Beyond has it. */
+  function wider(k) {
+    const t = Math.log(Math.max(1, k / report.k_range[1])) / Math.log(2.5);
+    return Math.sqrt(1 + (widening * widening - 1) * Math.max(t, t * t));
+  }
+
+  function ends(i, here) {
+    const [low, high] = plainEnds(i, here);
+    const factor = wider(here.k);
+    if (factor === 1) return [low, high];
+    const middle = mean(i, here);
+    return [middle + factor * (low - middle), middle + factor * (high - middle)];
+  }
 
   return {
     n,

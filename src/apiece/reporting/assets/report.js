@@ -32,7 +32,7 @@ function remember() {
 
 function restore(kept) {
   if (!kept) {
-    state.k = report.k_range[1];
+    state.k = report.k_pool ?? report.k_range[1];
     return;
   }
   report.ids.forEach((id, i) => (selected[i] = kept.selected.has(id) ? 1 : 0));
@@ -64,7 +64,8 @@ function setSize(k) {
   const [from, to] = report.k_range;
   const beyond = state.k > to ? state.k / to : state.k < from ? from / state.k : 0;
   const note = beyond ? `extrapolated, ${short(beyond, 2)} × ${state.k > to ? "beyond" : "below"} the sampled sizes` : "within the sampled sizes";
-  $("size-note").textContent = note;
+  const known = state.k > report.reach && state.k > to ? "; not known: no backtest vouches for it" : "";
+  $("size-note").textContent = note + known;
   $("size").classList.toggle("extrapolated", beyond > 0);
   $("slider").setAttribute("aria-valuetext", `${state.k}, ${note}`);
   $("ranked-at").textContent = whole(state.k);
