@@ -51,6 +51,7 @@ def advise(
     refitting the model, on rows that had no part in choosing.
     """
     import apiece
+    from apiece.records import in_words
     from apiece.store import open_run
 
     settings: dict[str, Any] = {"model": model, "metric": metric, "level": level}
@@ -68,13 +69,15 @@ def advise(
     if out is not None:
         write_table(table, out)
     if as_json:
-        said = {"summary": advice.headline(), "effect": records(advice.effect)}
+        said: dict[str, Any] = {"summary": advice.headline(), "scope": advice.scope}
+        said["effect"] = records(advice.effect)
         emit(said | {"rows": records(table)})
         return
     say(advice.headline())
     changed = table[table["advice"] != "keep"].drop(columns="reason")
     if len(changed):
-        show_table(advice.effect, title="effect of following it")
+        title = f"effect of following it, {in_words(advice.scope)}"
+        show_table(advice.effect, title=title)
         show_table(changed.head(20))
     if out is not None:
         note(f"{len(table):,} rows written to {out}", quiet=quiet)

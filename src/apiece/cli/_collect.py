@@ -87,6 +87,7 @@ def collect(
     data falls when the point joins a random training set; positive means that it helps.
     """
     import apiece
+    from apiece.records import in_words
     from apiece.store import open_run, place_of, redacted
 
     dataset = read(data, options)
@@ -125,6 +126,7 @@ def collect(
                 "n_points": run.manifest.points.n_valued,
                 "n_contributions": progress.n_contributions,
                 "engine": run.manifest.engine.to_json(),
+                "scope": run.scope,
                 "seed": run.manifest.seed,
                 "notes": progress.notes,
             }
@@ -132,7 +134,8 @@ def collect(
         return
     say(
         f"{where}: {progress.n_contributions:,} {run.unit} of "
-        f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}"
+        f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}, "
+        f"{in_words(run.scope)}"
     )
     note(f"next: apiece report {where}, or apiece value {where}", quiet=quiet)
 

@@ -91,6 +91,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
                 "crossing": pair.to_dict("records"),
                 "figure": figure,
                 "report": str(report),
+                "scope": laws.scope,
             }
         )
         return

@@ -212,6 +212,7 @@ def _summary(laws: Laws) -> dict[str, Any]:
     for status in laws.status:
         counts[str(status)] = counts.get(str(status), 0) + 1
     summary = {"n_points": laws.n_points, "k_range": laws.k_range, "status": counts}
+    summary |= {"scope": laws.scope}
     return dict(plain({**summary, "diagnostics": laws.diagnostics, "attrs": laws.attrs}))
 
 
@@ -242,6 +243,7 @@ def _show_point(
     import pandas as pd
 
     from apiece.collection import log_spaced
+    from apiece.records import in_words
 
     one = laws.select(np.array([_position(run, laws, point)]))
     low_k, high_k = laws.k_range
@@ -260,13 +262,15 @@ def _show_point(
                 "point": one.ids[0],
                 "law": law.to_dict(),
                 "level": level,
+                "scope": laws.scope,
                 "curve": curve.reset_index().to_dict("records"),
             }
         )
         return
     label = "" if laws.labels is None else f", label {law['label']}"
     say(f"point {one.ids[0]}{label}")
-    show_table(curve, title=f"expected contribution with its {level:.0%} interval")
+    about = in_words(laws.scope)
+    show_table(curve, title=f"expected contribution with its {level:.0%} interval, {about}")
     if sizes[-1] > high_k:
         known = (
             "not known" if laws.is_beyond(sizes[-1]) else f"a backtest vouches to {laws.reach:,}"

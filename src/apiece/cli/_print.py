@@ -247,14 +247,20 @@ def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -
         note(table.attrs["caveat"], quiet=quiet)
     if out is not None:
         write_table(table, out)
+    from apiece.records import in_words
+
+    scope = table.attrs.get("scope")
     if as_json:
-        emit(records(table))
+        emit(records(table if scope is None else table.assign(scope=scope)))
         return
     show_table(table.head(20))
+    closing = [] if scope is None else [in_words(scope)]
     if out is not None:
-        note(f"{len(table):,} rows written to {out}", quiet=quiet)
+        closing.append(f"{len(table):,} rows written to {out}")
     elif len(table) > 20:
-        note(f"the first 20 of {len(table):,} rows; -o FILE writes all", quiet=quiet)
+        closing.append(f"the first 20 of {len(table):,} rows; -o FILE writes all")
+    if closing:
+        note("; ".join(map(str, closing)), quiet=quiet)
 
 
 def _check_out(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:

@@ -69,15 +69,19 @@ def report(
     and columns, and exports the ids that you select.
     """
     import apiece
+    from apiece.records import in_words
 
     prepare_folder(out)
     laws = run.laws(memory=memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
     path = apiece.report(run, laws, to=out, memory=memory, **shown)
     if as_json:
-        emit({"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points})
+        emit(
+            {"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points}
+            | {"scope": laws.scope}
+        )
         return
-    say(f"open {path}")
+    say(f"open {path}: {laws.n_points:,} points, {in_words(laws.scope)}")
 
 
 @click.command(

@@ -225,6 +225,11 @@ class PointSet:
         return 0 if self.classes is None else len(self.classes)
 
     @property
+    def scope(self) -> str:
+        """What results are for: the ``"population"``, or the given ``"scoring rows"``."""
+        return "scoring rows" if self.n_validation else "population"
+
+    @property
     def is_classification(self) -> bool:
         """Whether the target is a class."""
         return self.kind == "classification"

@@ -31,7 +31,7 @@ from apiece.laws.provenance import plain
 from apiece.laws.sizes import check_range, check_sizes, middle
 from apiece.laws.status import FitStatus
 from apiece.laws.student import covariance_roots, quantile, standard_error, student_factors
-from apiece.records import Provenance
+from apiece.records import SCORING_ROWS, Provenance, scope_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -301,9 +301,7 @@ class Laws:
         ``"population"``: the population of the rows, because scoring rows rotated.
         ``"scoring rows"``: only the fixed validation set.
         """
-        design = self.provenance.design
-        rotates = design is not None and design.scoring == "rotating"
-        return "population" if rotates else "scoring rows"
+        return scope_of(self.attrs) or SCORING_ROWS
 
     @property
     def has_law(self) -> BoolArray:

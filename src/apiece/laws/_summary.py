@@ -9,7 +9,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray
 from apiece.laws.status import FitStatus
-from apiece.records import caveat, marked
+from apiece.records import caveat, in_words, marked, scope_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,14 +37,17 @@ def headline(laws: Laws) -> str:
             parts.append(f"median {decay} {np.nanmedian(laws.parameter(decay)):.2f}")
         helpful, _ = _signs(laws)
         parts.append(f"{100 * helpful:.0f} % helpful at {round(laws.k_ref):,} training points")
-    weakness = caveat(laws.attrs)
-    return f"{_title(laws)}: {', '.join(parts)}" + (f" ({weakness})" if weakness else "")
+    scope, weakness = in_words(scope_of(laws.attrs)), caveat(laws.attrs)
+    end = (f", {scope}" if scope else "") + (f" ({weakness})" if weakness else "")
+    return f"{_title(laws)}: {', '.join(parts)}{end}"
 
 
 def summary(laws: Laws) -> str:
     """Describe the laws in a few lines."""
     k_min, k_max = laws.k_range
-    rows = [
+    scope = in_words(scope_of(laws.attrs))
+    rows = [] if scope is None else [("results are", scope)]
+    rows += [
         ("points", f"{laws.n_points:,}, of which {int(laws.has_law.sum()):,} have a law"),
         ("sizes", f"{k_min:,} to {k_max:,}"),
     ]

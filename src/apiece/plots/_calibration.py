@@ -11,7 +11,7 @@ from apiece.errors import DataError
 from apiece.estimators._bins import Bins
 from apiece.laws import Laws, quantile
 from apiece.plots._style import axes, thin
-from apiece.records import Contributions, caveat
+from apiece.records import Contributions, small_print
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def plot_calibration(laws: Laws, held_out: Contributions | Laws, *, ax: Axes | N
         ax.set_aspect("equal")
         for side in (ax.xaxis, ax.yaxis):
             side.set_major_formatter("{x:.0%}")
-        ax.legend(title=caveat(laws.attrs), loc="lower right")
+        ax.legend(title=small_print(laws.attrs), loc="lower right")
     return ax
 
 

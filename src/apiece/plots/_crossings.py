@@ -9,7 +9,7 @@ import numpy as np
 
 from apiece.laws import Laws
 from apiece.plots._style import axes, signs, size_axis, thin
-from apiece.records import caveat
+from apiece.records import small_print
 from apiece.uses import crossings
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def plot_crossings(
         right.set_ylabel("worth more beyond")
         right.tick_params(length=0)
         ax.grid(visible=False, axis="y")
-        words = caveat(laws.attrs) or ("no pair changes places" if table.empty else None)
+        lines = ["no pair changes places" if table.empty else None, small_print(laws.attrs)]
+        words = "\n".join(line for line in lines if line) or None
         ax.legend(
             title=words, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, borderaxespad=0.2
         )

@@ -13,7 +13,7 @@ from apiece.laws import Laws
 from apiece.laws.beyond import quiet
 from apiece.plots._bins import in_bins
 from apiece.plots._style import axes, size_axis, thin
-from apiece.records import Contributions, caveat
+from apiece.records import Contributions, small_print
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,6 +143,6 @@ def plot_curves(
         else:
             ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel(f"contribution ({laws.attrs.get('metric', 'loss')})")
-        words = [f"point, {level:.0%} interval", caveat(laws.attrs)]
+        words = [f"point, {level:.0%} interval", small_print(laws.attrs)]
         ax.legend(title="\n".join(word for word in words if word))
     return ax

@@ -11,7 +11,7 @@ from apiece._base.typing import FloatArray
 from apiece.laws import Laws
 from apiece.plots._plane import exponent
 from apiece.plots._style import axes, signs
-from apiece.records import caveat
+from apiece.records import small_print
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +107,7 @@ def plot_histogram(
             ax.axvline(middle, color="0.5", linestyle=":", label=f"median {middle:.3g}")
         ax.set_xlabel(words.get(of, of))
         ax.set_ylabel("points")
-        ax.legend(title=caveat(laws.attrs))
+        ax.legend(title=small_print(laws.attrs))
     return ax
 
 

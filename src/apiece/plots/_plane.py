@@ -9,7 +9,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.laws import Laws
 from apiece.plots._style import axes, signs
-from apiece.records import caveat
+from apiece.records import small_print
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,5 +115,5 @@ def plot_plane(laws: Laws, *, ax: Axes | None = None) -> Axes:
             ax.locator_params(nbins=6)
             ax.axhline(0, color="0.5", linewidth=0.8)
             ax.axvline(0, color="0.5", linewidth=0.8)
-        ax.legend(title=caveat(laws.attrs))
+        ax.legend(title=small_print(laws.attrs))
     return ax

@@ -12,7 +12,7 @@ from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import Laws
 from apiece.laws.beyond import quiet
 from apiece.plots._style import axes, signs, size_axis
-from apiece.records import caveat
+from apiece.records import small_print
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,7 +104,7 @@ def plot_ranks(
         size_axis(ax)
         ax.set_ylim(laws.n_points + 1, 0)
         ax.set_ylabel(f"rank among {laws.n_points:,} points")
-        note = caveat(laws.attrs)
+        note = small_print(laws.attrs)
         if note:
             ax.set_title(note)
     return ax

@@ -10,7 +10,7 @@ for every valued point $z$ that is not in $D$: positive when the point helps, in
 from __future__ import annotations
 
 from apiece.records._anchor import Anchor
-from apiece.records._caveat import caveat, marked
+from apiece.records._caveat import caveat, marked, small_print
 from apiece.records._contributions import Contributions, Theory
 from apiece.records._moments import Moments
 from apiece.records._provenance import (
@@ -20,11 +20,14 @@ from apiece.records._provenance import (
     Recipe,
     Snapshot,
 )
+from apiece.records._scope import POPULATION, SCORING_ROWS, in_words, scope_of, scoped
 from apiece.records._table import Stored, StoredTrainings, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 from apiece.records._trainings import Lists, Trainings
 
 __all__ = [
+    "POPULATION",
+    "SCORING_ROWS",
     "Anchor",
     "Contributions",
     "DesignRecord",
@@ -44,5 +47,9 @@ __all__ = [
     "Trained",
     "Trainings",
     "caveat",
+    "in_words",
     "marked",
+    "scope_of",
+    "scoped",
+    "small_print",
 ]

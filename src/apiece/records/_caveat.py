@@ -1,9 +1,11 @@
-"""Caveat of results from approximate contributions."""
+"""What must be said next to a result: what it is for, and whether it is approximate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from apiece.records._scope import in_words, scope_of, scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +32,21 @@ def caveat(attrs: Mapping[str, Any]) -> str | None:
     return f"approximate: engine {engine['name']}, correlation {measured}"
 
 
-def marked(table: pd.DataFrame, attrs: Mapping[str, Any]) -> pd.DataFrame:
-    """Add a column ``approximate`` to a table of points from approximate contributions.
+def small_print(attrs: Mapping[str, Any]) -> str | None:
+    """Return what a result is for and its caveat, for the legend of a plot; None if neither is.
 
-    ``table.attrs["caveat"]`` then holds the caveat.
+    >>> small_print({"design": {"name": "grid", "scoring": "rotating"}})
+    'for the population the rows come from'
+    """
+    parts = [in_words(scope_of(attrs)), caveat(attrs)]
+    return "\n".join(part for part in parts if part) or None
+
+
+def marked(table: pd.DataFrame, attrs: Mapping[str, Any]) -> pd.DataFrame:
+    """Say in ``table.attrs["scope"]`` what a table of points is for (see `scope_of`).
+
+    If contributions are approximate, ``table.attrs["caveat"]`` says so, and a column
+    ``approximate`` is added.
 
     Examples
     --------
@@ -42,6 +55,7 @@ def marked(table: pd.DataFrame, attrs: Mapping[str, Any]) -> pd.DataFrame:
     >>> list(marked(pd.DataFrame({"value": [0.1]}), {"engine": engine}))
     ['value', 'approximate']
     """
+    scoped(table, scope_of(attrs))
     weakness = caveat(attrs)
     if weakness:
         table["approximate"] = True

@@ -10,7 +10,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.laws import FitStatus, Laws
-from apiece.records import DesignRecord, Table
+from apiece.records import DesignRecord, Table, in_words, scope_of
 from apiece.store import Progress, Run
 
 Fact = tuple[str, str]
@@ -50,6 +50,9 @@ def _setting(laws: Laws, run: Run | None) -> list[Fact]:
     known = laws.provenance
     k_min, k_max = laws.k_range
     listed: list[Fact] = [("points", _points(laws, run))]
+    scope = in_words(scope_of(laws.attrs))
+    if scope:
+        listed.append(("results are", scope))
     if run is not None:
         data = run.manifest.dataset
         kind = f"{len(data.classes):,} classes" if data.classes else data.kind

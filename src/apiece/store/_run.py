@@ -18,6 +18,8 @@ from apiece._base.typing import AnyArray, Places
 from apiece.errors import StoreError
 from apiece.estimators import plain_contributions
 from apiece.records import (
+    POPULATION,
+    SCORING_ROWS,
     Anchor,
     Contributions,
     Lists,
@@ -26,6 +28,7 @@ from apiece.records import (
     Theory,
     Trainings,
     caveat,
+    in_words,
 )
 from apiece.store._manifest import Manifest, read_manifest
 from apiece.store._store import FolderStore, MemoryStore, Store
@@ -122,6 +125,7 @@ class Run:
             ("metric", manifest.metric),
             ("engine", manifest.engine.name),
             (self.unit, done),
+            ("results are", in_words(self.scope)),
             ("seed", manifest.seed),
         ]
         weakness = caveat({"engine": manifest.engine.to_json()})
@@ -151,6 +155,11 @@ class Run:
     def rotates(self) -> bool:
         """Whether each task was scored on rows that were drawn with it."""
         return bool(self.manifest.design.scoring == "rotating")
+
+    @property
+    def scope(self) -> str:
+        """What results are for: the ``"population"``, or the given ``"scoring rows"``."""
+        return POPULATION if self.rotates else SCORING_ROWS
 
     @property
     def anchor(self) -> Anchor | None:

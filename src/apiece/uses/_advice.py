@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.html import table_html
+from apiece.records import POPULATION, scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,12 @@ class Advice:
             should rather have; missing for ``keep``), ``probability`` (of the label at hand, to
             models that have not seen the row; of a value, that it is right) and ``reason``.
         """
-        return self.rows.copy()
+        return scoped(self.rows.copy(), self.scope)
+
+    @property
+    def scope(self) -> str:
+        """What the effect is for: the population, since rows that did not choose measure it."""
+        return POPULATION
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import IntArray
 from apiece.data import Dataset
-from apiece.records import Task
+from apiece.records import Task, scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,8 @@ def leave_one_out(
         if len(outside):
             total[outside] += scorer.run(Task(0, rows, outside, seed)).delta
         count[np.concatenate([rows, outside])] += 1
-    return pd.DataFrame({"value": total / count}, index=pd.Index(dataset.ids, name="point"))
+    table = pd.DataFrame({"value": total / count}, index=pd.Index(dataset.ids, name="point"))
+    return scoped(table, dataset.scope)
 
 
 def _folds(dataset: Dataset, seed: int) -> list[IntArray]:

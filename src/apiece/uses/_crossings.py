@@ -18,6 +18,7 @@ from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import PlanError
 from apiece.laws import Laws
 from apiece.laws.sizes import check_range
+from apiece.records import scope_of, scoped
 from apiece.uses._pairs import cross, intervals
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def crossings(
     gap = np.abs(mean[first] - mean[second])
     noise = np.hypot(np.hypot(error[first], error[second]), 1e-12 * gap)
     clarity = np.divide(gap, noise, out=np.full_like(gap, np.nan), where=noise > 0).min(axis=1)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             # As objects, so that a row of the table leaves whole numbers whole.
             "first": laws.ids[first].astype(object),
@@ -143,6 +144,7 @@ def crossings(
             "z": clarity if laws.cov is not None else np.full(len(first), np.nan),
         }
     )
+    return scoped(table, scope_of(laws.attrs))
 
 
 def _most_valuable(mean: FloatArray, is_known: BoolArray) -> IntArray:

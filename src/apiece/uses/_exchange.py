@@ -24,6 +24,7 @@ from apiece.errors import DataError, PlanError
 from apiece.laws import Laws
 from apiece.laws.sizes import check_sizes
 from apiece.laws.student import check_level
+from apiece.records import scope_of, scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +113,7 @@ def exchange(
                 }
             )
         )
-    return pd.concat(tables, ignore_index=True)
+    return scoped(pd.concat(tables, ignore_index=True), scope_of(laws.attrs))
 
 
 def _rows(laws: Laws, rows: Mapping[Any, int] | None) -> FloatArray:

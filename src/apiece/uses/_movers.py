@@ -12,6 +12,7 @@ from apiece.errors import PlanError
 from apiece.laws import Laws
 from apiece.laws.sizes import check_range
 from apiece.laws.student import check_level
+from apiece.records import scope_of, scoped
 from apiece.uses._ranks import draw_values
 from apiece.uses._weights import SizeWeights
 
@@ -88,7 +89,7 @@ def movers(
     order = np.lexsort((-np.abs(change), -_sure(low, high, np.asarray(is_sure))))
     order = order[np.isfinite(change[order])][:most]
     found: pd.DataFrame = table.iloc[order]
-    return found
+    return scoped(found, scope_of(laws.attrs))
 
 
 def _sure(low: FloatArray, high: FloatArray, is_known: BoolArray) -> FloatArray:

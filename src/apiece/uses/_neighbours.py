@@ -34,6 +34,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
+from apiece.records import scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,8 @@ def knn_shapley(dataset: Dataset, *, n_neighbors: int = 5) -> pd.DataFrame:
         total += np.bincount(order.ravel(), ordered.ravel(), minlength=len(X))
     n_scoring = np.full(len(X), float(len(V)))
     n_scoring[: dataset.n_pool] -= is_own  # a row does not score itself
-    return pd.DataFrame({"value": total / n_scoring}, index=pd.Index(dataset.ids, name="point"))
+    table = pd.DataFrame({"value": total / n_scoring}, index=pd.Index(dataset.ids, name="point"))
+    return scoped(table, dataset.scope)
 
 
 def _of_classes(u: FloatArray, n_neighbors: int) -> FloatArray:

@@ -26,6 +26,7 @@ import numpy as np
 from apiece._base.typing import FloatArray
 from apiece.data import Dataset
 from apiece.errors import DataError
+from apiece.records import scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,8 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
     if not dataset.is_classification:
         variance = (residual[:n_pool] ** 2).sum() / max(1, n_pool - X.shape[1])
         columns["a4"] = (2 * variance - residual**2) * scale * leverage  # Sigma^-1 is 2 V^-1
-    return pd.DataFrame(columns, index=pd.Index(dataset.ids, name="point"))
+    table = pd.DataFrame(columns, index=pd.Index(dataset.ids, name="point"))
+    return scoped(table, dataset.scope)
 
 
 def _logistic(X: FloatArray, y: FloatArray, fit_intercept: bool) -> tuple[FloatArray, FloatArray]:
