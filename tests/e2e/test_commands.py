@@ -85,7 +85,7 @@ def test_fit_show_value_select_tell_one_story(workplace):
 def test_show_one_point_with_its_interval(workplace):
     result = run("show", workplace / "run", "--point", "p003")
     if result.exit_code == 2:  # the carving may have put that row into the validation set
-        assert "Did you mean" in result.output
+        assert "was set aside to score on" in result.output
     opened = apiece.open(workplace / "run")
     result = run("show", workplace / "run", "--point", opened.ids[0], "--json", "--quiet")
     shown = json.loads(result.stdout)
@@ -153,7 +153,7 @@ def test_values_of_every_kind_and_source_agree_with_python(workplace):
         said = json.loads(run(*words, *options).stdout)
         expected = apiece.value(laws, **settings)
         assert [row["value"] for row in said] == sorted(expected["value"], reverse=True)
-        assert set(said[0]) == {"point", *expected.columns}
+        assert set(said[0]) == {"point", "label", "scope", *expected.columns}
     said = json.loads(run(*words, "--source", "samples").stdout)
     by_samples = apiece.value(apiece.open(workplace / "run"), source="samples")
     assert said[0]["value"] == by_samples["value"].max()
