@@ -44,7 +44,7 @@ from apiece.collection.pools import Pool, pool_of
 from apiece.collection.until import Criterion, as_criterion
 from apiece.data import Dataset, groups_of
 from apiece.engines import (
-    Engine,
+    EngineChoice,
     RefitEngine,
     ReuseEngine,
     choose_engine,
@@ -67,7 +67,7 @@ def collect(
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
     design: DesignName | None = None,
     n_sizes: int = 10,
-    engine: str | Engine | type[Engine] = "auto",
+    engine: EngineChoice = "auto",
     points: npt.ArrayLike | None = None,
     candidates: Any = None,
     groups: Any = None,

@@ -55,7 +55,7 @@ class Design:
     Design(name='uniform', sizes=(100, 1000), samples=50, share=None)
     """
 
-    name: str
+    name: DesignName
     sizes: tuple[int, ...]
     samples: int
     share: int | None = None
@@ -65,7 +65,7 @@ class Design:
         cls,
         sizes: Sequence[int] | int,
         *,
-        name: str = "uniform",
+        name: DesignName = "uniform",
         samples: int = 100,
         n_sizes: int = 10,
         share: int | None = None,

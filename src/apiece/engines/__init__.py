@@ -1,7 +1,7 @@
 """Engines: from a dataset and a task to the contribution of every point."""
 
 from apiece.engines._base import Engine
-from apiece.engines._choose import ENGINES, EngineChoice, choose_engine
+from apiece.engines._choose import ENGINES, EngineChoice, EngineName, choose_engine
 from apiece.engines._first_order import FirstOrderEngine
 from apiece.engines._groups import GroupEngine, choose_group_engine
 from apiece.engines._knn import KNNEngine
@@ -21,6 +21,7 @@ __all__ = [
     "CoupledFolds",
     "Engine",
     "EngineChoice",
+    "EngineName",
     "FirstOrderEngine",
     "GroupEngine",
     "KNNEngine",

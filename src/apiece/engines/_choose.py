@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from apiece._base.check import one_of
 from apiece.data import Dataset
@@ -36,7 +36,19 @@ _ALL: tuple[type[Engine], ...] = (RefitEngine, ReuseEngine, *_FAST)
 _BY_NAME: dict[str, type[Engine]] = {kind.name: kind for kind in _ALL}
 ENGINES = ("auto", *_BY_NAME)
 
-EngineChoice = str | type[Engine] | Engine
+EngineName = Literal[
+    "auto",
+    "refit",
+    "linear",
+    "logistic",
+    "poisson",
+    "knn",
+    "mlp",
+    "svm",
+    "first-order",
+    "reuse",
+]
+EngineChoice = EngineName | type[Engine] | Engine
 
 
 def choose_engine(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ class Features(NamedTuple):
     X: npt.ArrayLike | None = None
     y: npt.ArrayLike | None = None
     more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
-    kind: str | None = None
+    kind: Literal["classification", "regression"] | None = None
 
 
 class Estimator(ABC):
@@ -103,7 +103,7 @@ class Estimator(ABC):
         X: npt.ArrayLike | None = None,
         y: npt.ArrayLike | None = None,
         more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        kind: str | None = None,
+        kind: Literal["classification", "regression"] | None = None,
         *,
         dataset: Dataset | None = None,
         memory: int | str | None = None,

@@ -19,7 +19,7 @@ Reference: Covert et al. (ICML 2024), section 3.2 and appendix B.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,7 @@ class Amortized(Estimator):
     learning_rate: float = 5e-3
     weight_decay: tuple[float, ...] = (0.01, 10.0)
     prior: float = 1e-2
-    kind: str | None = None
+    kind: Literal["classification", "regression"] | None = None
     device: str = "cpu"
     random_state: int = 0
     progress: bool | None = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def values_by(
 def removal(
     dataset: Dataset,
     *,
-    remove: str = "lowest",
+    remove: Literal["lowest", "highest"] = "lowest",
     shares: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
     n: int = 1000,
     samples: int = 100,

@@ -19,7 +19,7 @@ from apiece._base.rng import stream
 from apiece._base.typing import IntArray
 from apiece.collection import Design, make_plan
 from apiece.data import Dataset
-from apiece.engines import choose_engine
+from apiece.engines import EngineName, choose_engine
 from apiece.laws import Laws
 from apiece.papers._runs import CandidateData, Cost, Means, Setting
 from apiece.papers._scale import MODELS, SCALES, Scale
@@ -236,7 +236,7 @@ class Bench:
         )
 
     def seconds_each(
-        self, setting: Setting, engine: str = "auto", points: int | None = None
+        self, setting: Setting, engine: EngineName = "auto", points: int | None = None
     ) -> float:
         """Return the processor time of one contribution, in seconds.
 

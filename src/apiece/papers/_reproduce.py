@@ -15,7 +15,7 @@ from apiece.papers._addition import trainings
 from apiece.papers._bench import Bench
 from apiece.papers._exhibit import EXHIBITS, names
 from apiece.papers._page import write, write_page
-from apiece.papers._scale import MODELS, SCALES
+from apiece.papers._scale import MODELS, SCALES, ScaleName
 from apiece.papers._sources import SOURCES, SYNTHETIC, at_hand
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def reproduce(
     name: str = "all",
     *,
     data: str | Path | None = None,
-    scale: str = "laptop",
+    scale: ScaleName = "laptop",
     to: str | Path = "reproduction",
     datasets: Sequence[str] | None = None,
     models: Sequence[str] = MODELS,
@@ -104,7 +104,7 @@ def estimate(
     name: str = "all",
     *,
     data: str | Path | None = None,
-    scale: str = "laptop",
+    scale: ScaleName = "laptop",
     to: str | Path = "reproduction",
     datasets: Sequence[str] | None = None,
     models: Sequence[str] = MODELS,

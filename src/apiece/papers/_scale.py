@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
+ScaleName = Literal["paper", "laptop", "smoke"]
 MODELS: Final = ("logistic", "mlp", "svm")
 
 
@@ -56,7 +57,7 @@ class Scale:
     ((100, 1000), 50)
     """
 
-    name: str
+    name: ScaleName
     sizes: tuple[int, int] = (100, 1000)
     n_sizes: int = 10
     grid: dict[str, Effort] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Scale:
     network: bool = True
 
 
-SCALES: Final = {
+SCALES: Final[dict[str, Scale]] = {
     scale.name: scale
     for scale in (
         Scale(

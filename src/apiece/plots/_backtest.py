@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _FLOOR: Final = -0.25  # where scores that are worse than useless are drawn
 
 def plot_backtest(
     backtest: Laws | Backtest | pd.DataFrame,
-    of: str = "r2",
+    of: Literal["r2", "correlation", "coverage"] = "r2",
     *,
     level: float = 0.9,
     ax: Axes | None = None,

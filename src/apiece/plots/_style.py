@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from apiece._base.check import one_of
 from apiece._base.optional import optional
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _themes: ContextVar[tuple[str, ...]] = ContextVar("themes", default=())
-THEMES: Final = ("dark", "slide")
+Theme = Literal["dark", "slide"]
+THEMES: Final[tuple[str, ...]] = get_args(Theme)
 
 
 @contextmanager
-def theme(*names: str) -> Iterator[None]:
+def theme(*names: Theme) -> Iterator[None]:
     """Draw figures for a dark background (``"dark"``), for slides (``"slide"``), or both.
 
     The theme also applies to figures that the caller makes inside the ``with`` block.

@@ -15,6 +15,7 @@ from apiece.records import Task, scoped
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.engines import EngineName
     from apiece.losses import Loss
 
 _FOLDS: Final = 5
@@ -25,7 +26,7 @@ def leave_one_out(
     *,
     model: Any = "auto",
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
     r"""Value every point by retraining without it.

@@ -41,7 +41,7 @@ from apiece.records import Task
 from apiece.uses._rules import Basket, Rules
 
 if TYPE_CHECKING:
-    from apiece.engines import Engine
+    from apiece.engines import Engine, EngineName
 
 
 _ENOUGH: Final = 50  # validation rows that a training set is judged by, at least, if there are
@@ -99,7 +99,7 @@ class Together:
     most: int
     model: Any
     metric: Any
-    engine: str
+    engine: EngineName
     seed: int
 
     def __post_init__(self) -> None:

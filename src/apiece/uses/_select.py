@@ -22,6 +22,8 @@ from apiece.uses._weights import SizeWeights, nodes
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apiece.engines import EngineName
+
 REDUNDANCY: Final = ("auto", "aware", "none")
 _SHORTLIST: Final = 10  # times the picks: what is valued together
 _FEWEST: Final = 100
@@ -40,7 +42,7 @@ def picks_from_laws(
     dataset: Dataset | None = None,
     model: Any = None,
     metric: Any = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     draws: int = 20,
     shortlist: int | None = None,
     level: float = 0.9,
@@ -217,7 +219,7 @@ def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int,
 
 
 def _trained(
-    laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: str
+    laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: EngineName
 ) -> dict[str, Any]:
     """Return what is trained on which data: as asked, or as in the run behind the laws."""
     from apiece.engines import MODELS

@@ -12,7 +12,7 @@ from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset, read_again
-from apiece.engines import MODELS, resolve_model
+from apiece.engines import MODELS, EngineName, resolve_model
 from apiece.errors import ApieceError, ApieceWarning, PlanError
 from apiece.estimators import opened, refuse_groups
 from apiece.laws import Laws
@@ -211,7 +211,7 @@ def select(
     dataset: Dataset | None = None,
     model: Any = None,
     metric: Any = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     draws: int = 20,
     shortlist: int | None = None,
     level: float = 0.9,

@@ -90,3 +90,11 @@ def test_what_is_no_engine_is_refused(blobs):
         choose_engine(blobs, engine=dict)
     with pytest.raises(UnknownNameError, match="logistic"):
         choose_engine(blobs, engine="logistics")
+
+
+def test_the_names_that_editors_complete_are_those_of_the_engines():
+    from typing import get_args
+
+    from apiece.engines import ENGINES, EngineName
+
+    assert set(get_args(EngineName)) == set(ENGINES)
