@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         uses,
     )
     from apiece._sklearn import DataValuer
-    from apiece.collection import collect, until
+    from apiece.collection import collect, plan, until
     from apiece.data import Dataset
     from apiece.errors import (
         ApieceError,
@@ -97,6 +97,7 @@ _HOMES = {
     "store": "",
     "synthetic": "",
     "testing": "",
+    "plan": "collection",
     "until": "collection",
     "uses": "",
 }
@@ -135,6 +136,7 @@ __all__ = [
     "laws",
     "open_run",
     "papers",
+    "plan",
     "plots",
     "records",
     "report",

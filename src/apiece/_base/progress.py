@@ -74,14 +74,19 @@ class ProgressEvent:
         if self.message:
             return self.message
         line = f"{self.title}: {self.done:,} of {self.total:,} {self.unit}" if self.total else ""
-        line = f"{line or self.title}, {_clock(self.elapsed)} elapsed"
-        return line if math.isnan(self.remaining) else f"{line}, {_clock(self.remaining)} left"
+        line = f"{line or self.title}, {clock(self.elapsed)} elapsed"
+        return line if math.isnan(self.remaining) else f"{line}, {clock(self.remaining)} left"
 
 
 OnProgress = Callable[[ProgressEvent], object]
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Return a time for people: minutes and seconds, with hours if there are any.
+
+    >>> clock(75)
+    '1:15'
+    """
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

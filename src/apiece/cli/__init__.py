@@ -14,6 +14,7 @@ from apiece.cli._demo import demo
 from apiece.cli._experiment import experiment
 from apiece.cli._help import TaskGroup
 from apiece.cli._laws import fit, show
+from apiece.cli._plan import plan
 from apiece.cli._report import report, serve
 from apiece.cli._reproduce import reproduce
 from apiece.cli._tables import aggregate, backtest, boundary, contributions, theory
@@ -30,6 +31,7 @@ TASKS = {
         (serve, "the same page, following a collection"),
     ),
     "Value rows, step by step": (
+        (plan, "what a collection will cost and how sure it will be"),
         (collect, "sample what each row contributes at many dataset sizes"),
         (fit, "fit one law per row"),
         (value, "one value per row: Shapley and others"),

@@ -28,7 +28,7 @@ COLLECTING = ("model", "metric", "samples", "jobs")
 _COLLECT = (
     click.option("--model", default="auto", show_default=True, help=f"{', '.join(MODELS)}."),
     click.option("--metric", help=f"The loss: {', '.join(LOSSES)}."),
-    click.option("--samples", default=100, show_default=True, help="Contributions per point."),
+    click.option("--samples", type=int, help="Contributions per point; 100 by default."),
     click.option("--jobs", default=-1, show_default=True, help="Processes; -1: one per core."),
 )
 

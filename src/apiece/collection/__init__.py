@@ -10,6 +10,7 @@ from apiece.collection._design import DESIGNS, Design, log_spaced
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._planning import Forecast, plan
 from apiece.collection._rotation import largest_size, valued_share
 from apiece.collection._trainings import TrainingPlan, plan_trainings
 from apiece.collection._work import Done, Job, work
@@ -20,6 +21,7 @@ __all__ = [
     "Design",
     "Done",
     "DrawnPlan",
+    "Forecast",
     "GroupPlan",
     "Job",
     "Pool",
@@ -34,6 +36,7 @@ __all__ = [
     "log_spaced",
     "make_group_plan",
     "make_plan",
+    "plan",
     "plan_trainings",
     "run_plan",
     "until",

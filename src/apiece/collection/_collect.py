@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of
-from apiece._base.progress import OnProgress, tracking
+from apiece._base.progress import OnProgress, clock, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.collection._anchor import add_anchor
 from apiece.collection._compute import compare
@@ -21,7 +21,7 @@ from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._pilot import choose_by_pilot, warn_if_random
 from apiece.collection._plan import DrawnPlan, make_plan
-from apiece.collection._probe import rows_per_unit
+from apiece.collection._probe import expected_seconds, rows_per_unit
 from apiece.collection._request import (
     default_sizes,
     describe,
@@ -195,6 +195,8 @@ def collect(
     <Run in memory: logistic on 369 points, log_loss, 2,030 of 2,030 contributions>
     """
     request = dict(locals())
+    from joblib import effective_n_jobs
+
     if not isinstance(dataset, Dataset):
         raise DataError(
             f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
@@ -288,6 +290,10 @@ def collect(
         what += "points" if found is None else "groups"
         sets = ", training sets" if is_reuse else f" from {len(plan):,} training sets"
         tracker.say(f"plan: {what}{sets} of {low:,} to {high:,} points, seed {seed}")
+        if known is None and tracker.is_followed and backend is None:
+            n_workers = effective_n_jobs(n_jobs or 1)
+            seconds = expected_seconds(chosen, plan) / n_workers
+            tracker.say(f"estimate: about {clock(seconds)} with {n_workers} worker(s)")
         try:
             start_run(
                 store,

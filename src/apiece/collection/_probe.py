@@ -133,6 +133,19 @@ def rows_per_unit(engine: Engine, plan: Plan) -> int:
     return shorter
 
 
+def expected_seconds(engine: Engine, plan: Plan) -> float:
+    """Return how long a plan will take in one process, by the time of a task of middle size."""
+    first = sorted((plan[index] for index in range(min(len(plan), _CANDIDATES))), key=_size)
+    task = first[len(first) // 2]
+    if plan.n_contributions == len(plan):  # each task is one training
+        return len(plan) * _seconds(engine, task)
+    more = min(2 * _POINTS, len(task.points))
+    _seconds(engine, _part(task, 1))  # what an engine prepares once
+    base = _seconds(engine, _part(task, 1))
+    each = max(0.0, _seconds(engine, _part(task, more)) - base) / max(1, more - 1)
+    return len(plan) * base + (plan.n_contributions - len(plan)) * each
+
+
 def _seconds(engine: Engine, task: Task) -> float:
     began = time.perf_counter()
     try:

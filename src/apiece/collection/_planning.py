@@ -1,0 +1,256 @@
+r"""A plan before the work: how long it takes, and how sure the answer will be.
+
+A pilot collects a little in memory, then more; the difference of the two times is the time of the
+work without its beginnings. If expected contributions of points vary by $s^2$ and one sample has
+the noise $\sigma^2$, $m$ samples are expected to have the correlation
+$(1 + \sigma^2 / (s^2 m))^{-1/2}$ with the answer of endless sampling. The ratio $\sigma^2/s^2$
+comes from the agreement of two halves of the pilot, and for trainings, whose laws have a prior with
+features, from the posterior of all of them.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from apiece._base.progress import clock
+from apiece._base.rng import RandomState
+from apiece.collection._collect import Scoring, collect
+from apiece.collection._request import positions
+from apiece.collection._trainings import DEFAULT
+from apiece.data import Dataset
+from apiece.engines import Engine, RefitEngine, choose_engine
+from apiece.errors import ApieceWarning, PlanError
+from apiece.losses import Loss
+from apiece.store import MemoryStore, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SAMPLES: Final = (8, 24)  # of the pilot
+_REFITS: Final = (5, 10)  # samples of a pilot of refits
+_TRAININGS: Final = (40, 120)
+_POINTS: Final = 20  # that a pilot of refits values
+_USUAL: Final = 100  # samples
+_GOOD: Final = 0.9  # correlation that is called good
+_FACTORS: Final = (0.25, 1.0, 4.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Forecast:
+    """What a collection will cost, and how sure its answer will be.
+
+    Parameters
+    ----------
+    engine
+        The engine that will compute it.
+    unit
+        What is counted: ``samples`` (contributions per point) or ``trainings``.
+    amount
+        How many are planned.
+    seconds
+        How long they will take.
+    correlation
+        Expected correlation of values with those of endless sampling.
+    width
+        Expected half width of 90 % intervals, in standard deviations of the points' values.
+    needed
+        How many are needed for a correlation of 0.9; None if none are enough.
+    rates
+        The same for other amounts, see `table`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> Forecast("logistic", "samples", 100, 75.0, 0.95, 0.5, 60, pd.DataFrame())
+    engine logistic: 100 samples take about 1:15
+    expected correlation with endless sampling 0.95; 90 % intervals of ± 0.5 standard deviations of
+    the values
+    """
+
+    engine: str
+    unit: str
+    amount: int
+    seconds: float
+    correlation: float
+    width: float
+    needed: int | None
+    rates: pd.DataFrame
+
+    def table(self) -> pd.DataFrame:
+        """Return ``seconds``, ``correlation`` and ``width`` by amount."""
+        return self.rates.copy()
+
+    def __repr__(self) -> str:
+        lines = [
+            f"engine {self.engine}: {self.amount:,} {self.unit} take about {clock(self.seconds)}",
+            (
+                f"expected correlation with endless sampling {self.correlation:.2f}; 90 % "
+                f"intervals of ± {self.width:.2g} standard deviations of the values"
+            ),
+        ]
+        if self.correlation < _GOOD and self.needed is not None:
+            each = self.seconds / self.amount
+            lines.append(
+                f"for a correlation of {_GOOD}: {self.needed:,} {self.unit}, about "
+                f"{clock(each * self.needed)}. Or value fewer points, or pass a faster model."
+            )
+        elif self.needed is None:
+            lines.append(
+                "the pilot sees no difference between points: more of the same may not help. "
+                "Pass smaller sizes, at which points matter more, or more rows."
+            )
+        return "\n".join(lines)
+
+
+def plan(
+    dataset: Dataset,
+    *,
+    model: Any = "auto",
+    sizes: Sequence[int] | None = None,
+    samples: int | None = None,
+    trainings: int | None = None,
+    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    engine: str | Engine | type[Engine] = "auto",
+    points: npt.ArrayLike | None = None,
+    scoring: Scoring = "auto",
+    random_state: RandomState = 0,
+    n_jobs: int | None = None,
+) -> Forecast:
+    """Measure by a pilot what a collection will cost, and how sure its answer will be.
+
+    Parameters
+    ----------
+    dataset, model, sizes, samples, trainings, metric, engine, points, scoring, random_state
+        As for `collect`.
+    n_jobs
+        How many workers there will be. The pilot runs in this process, and its times are divided
+        by their number.
+
+    Returns
+    -------
+    Forecast
+        Time, expected correlation and width of intervals.
+
+    Raises
+    ------
+    PlanError
+        If the request does not fit the data.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> found = apiece.plan(load_demo()[0], sizes=(20, 60), random_state=0)
+    >>> found.unit, found.amount, found.correlation > 0
+    ('samples', 100, True)
+    """
+    if not isinstance(dataset, Dataset):
+        raise PlanError(
+            f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
+            "example with Dataset.from_pandas(frame, target='label')."
+        )
+    from joblib import effective_n_jobs
+
+    n_workers = effective_n_jobs(n_jobs or 1)
+    asked = {"samples": samples, "trainings": trainings}
+    options = {
+        "model": model,
+        "sizes": sizes,
+        "metric": metric,
+        "engine": engine,
+        "points": points,
+        "scoring": scoring,
+        "random_state": random_state,
+    }
+    run, n_pilot, seconds, factor = _grown(dataset, options, asked)
+    unit = "trainings" if run.has_trainings else "samples"
+    usual = DEFAULT if run.has_trainings else _USUAL
+    amount = int(asked[unit] or usual)
+    each = seconds * factor / n_workers
+    ratio = _noise_ratio(run, n_pilot)
+    amounts = sorted({max(1, round(amount * step)) for step in _FACTORS})
+    error = {m: ratio / (ratio + m) if ratio < np.inf else 1.0 for m in {*amounts, amount}}
+    needed = max(1, round(ratio * _GOOD**2 / (1 - _GOOD**2))) if ratio < np.inf else None
+    return Forecast(
+        run.manifest.engine.name,
+        unit,
+        amount,
+        each * amount,
+        float(np.sqrt(1 - error[amount])),
+        1.645 * float(np.sqrt(error[amount])),
+        needed,
+        _rates(amounts, each, error, unit),
+    )
+
+
+def _rates(amounts: list[int], each: float, error: dict[int, float], unit: str) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "seconds": [each * m for m in amounts],
+            "correlation": [np.sqrt(1 - error[m]) for m in amounts],
+            "width": [1.645 * np.sqrt(error[m]) for m in amounts],
+        },
+        index=pd.Index(amounts, name=unit),
+    )
+
+
+def _grown(
+    dataset: Dataset, options: dict[str, Any], asked: dict[str, Any]
+) -> tuple[Run, int, float, float]:
+    """Collect a little, then more: the run, its amount, seconds for one more, and a factor.
+
+    The factor is how many times more points there are than the pilot valued.
+    """
+    options = {**options, "progress": False, "anchor": False}
+    chosen, _ = choose_engine(
+        dataset, model=options["model"], metric=options["metric"], engine=options["engine"]
+    )
+    factor = 1.0
+    unit, (few, many) = "samples", _SAMPLES
+    if isinstance(chosen, RefitEngine) and asked["samples"] is None and options["engine"] == "auto":
+        trial = collect(dataset, **options, trainings=_TRAININGS[0])
+        options["engine"] = trial.manifest.engine.name
+    if options.get("engine") == "reuse":
+        unit, (few, many) = "trainings", _TRAININGS
+    elif isinstance(chosen, RefitEngine):
+        few, many = _REFITS
+        valued = positions(options.get("points"), dataset)
+        inside = valued[valued < dataset.n_pool]
+        if len(inside) > _POINTS:
+            options["points"] = inside[:: -(-len(inside) // _POINTS)]
+            factor = len(valued) / len(options["points"])
+    store = MemoryStore()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApieceWarning)
+        collect(dataset, **options | {unit: few}, to=store)
+        began = time.perf_counter()
+        run = collect(dataset, **options | {unit: many}, to=store)
+    return run, many, (time.perf_counter() - began) / (many - few), factor
+
+
+def _noise_ratio(run: Run, amount: int) -> float:
+    """Return the noise of one sample over how much points vary; inf if nothing is seen."""
+    from apiece.estimators import fit
+
+    if run.has_trainings:
+        laws = fit(run, progress=False)
+        left = float(np.mean(laws.stderr(laws.k_ref) ** 2))
+        signal = float(np.var(laws.mean(laws.k_ref))) + left
+        return amount * left / (signal - left) if signal > left else np.inf
+    table = run.contributions()
+    halves = [fit(table.where(table.task % 2 == part), progress=False) for part in range(2)]
+    one, two = (laws.mean(laws.k_ref) for laws in halves)
+    is_known = np.isfinite(one) & np.isfinite(two)
+    if is_known.sum() < 3:
+        return np.inf
+    agreement = float(np.corrcoef(one[is_known], two[is_known])[0, 1])
+    return amount / 2 * (1 / agreement - 1) if agreement > 0 else np.inf
