@@ -19,13 +19,34 @@ _PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
 _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4,}\.md)\)")
 
 
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#\s]+)\.(png|svg)\)")
+
+
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Fill some pages from the root or with names, and show pictures light or dark."""
+    return with_dark(filled(markdown, page.file.src_uri), Path(page.file.src_uri).parent)
+
+
+def with_dark(markdown: str, folder: Path) -> str:
+    """Show the dark version of a picture, where there is one, to readers in the dark."""
+
+    def both(match: re.Match[str]) -> str:
+        alt, path, kind = match.groups()
+        if not (_ROOT / "docs" / folder / f"{path}-dark.{kind}").exists():
+            return match[0]
+        light, dark = f"{path}.{kind}#only-light", f"{path}-dark.{kind}#only-dark"
+        return f"![{alt}]({light})\n![{alt}]({dark})"
+
+    return _PICTURE.sub(both, markdown)
+
+
+def filled(markdown: str, uri: str) -> str:
     """Fill some pages with files of the root, whose links start one folder higher."""
-    if page.file.src_uri == "reference/index.md":
+    if uri == "reference/index.md":
         return markdown.replace("<!-- names -->", names())
-    if page.file.src_uri not in _PAGES:
+    if uri not in _PAGES:
         return markdown
-    text = (_ROOT / _PAGES[page.file.src_uri]).read_text(encoding="utf-8")
+    text = (_ROOT / _PAGES[uri]).read_text(encoding="utf-8")
     return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
 
 

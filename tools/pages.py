@@ -5,7 +5,7 @@
 The blocks of a page run in order, in an empty folder:
 
 - ``python`` is executed. A ``text`` block right after it is what it prints; a picture in
-  ``images/gallery`` right after it is the figure of its variable ``ax``, light or (``-dark``) dark.
+  ``images/gallery`` right after it is the figure of its variable ``ax``; it is drawn dark too.
 - ``console`` holds lines ``$ apiece ...``, each followed by what the command prints.
 
 Without ``--check`` printed blocks and pictures are written. In a printed block ``...`` stands for
@@ -66,9 +66,9 @@ def run(page: Path, *, dark: bool = False) -> Iterator[Result]:
             yield Result(block, console(block["code"]), {})
             continue
         code = compile(block["code"], f"{page.name}", "exec")
-        pictures = [
-            each for each in PICTURE.findall(block["pictures"]) if dark or "-dark" not in each
-        ]
+        pictures = PICTURE.findall(block["pictures"])
+        if dark:
+            pictures += [f"{picture}-dark" for picture in pictures if picture != "theme"]
         drawn, said = {}, ""
         for picture in pictures or [""]:
             said = io.StringIO()

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE: Final = "reproduction.md"
-_MOST_ROWS: Final = 6  # of a table on the page that has no numbers of the paper; the CSV has all
+_IN_FILE: Final = ("repeats", "± over repeats", "± paper", "Spearman", "true from")  # CSV only
 _ABOUT: Final = {
     "miniboone": "the published events, without those that were not reconstructed, standardised",
     "cifar10": "256 principal components of ResNet-50 embeddings",
     "imdb": "256 principal components of embeddings by a model of the BERT family",
     "adult": "6 numbers and 102 one-hot columns, standardised",
-    "higgs": "28 kinematic quantities, standardised; other data than MiniBooNE, of the same kind",
-    "magic": "10 quantities of a shower, standardised; other data than MiniBooNE, of a like kind",
+    "higgs": "28 kinematic quantities, standardised",
+    "magic": "10 quantities of a shower, standardised",
     "synthetic": "two overlapping clouds of points, to test the machinery",
 }
 
@@ -126,10 +126,7 @@ Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}. The loss i
 
 def _count(bench: Bench, name: str) -> str:
     data = bench.dataset(name)
-    return (
-        f"a pool of {data.n_pool:,} points with {data.n_features} features, "
-        f"{data.n_validation:,} rows that score"
-    )
+    return f"{data.n_pool:,} points, {data.n_features} features"
 
 
 def _section(exhibit: Exhibit, artifact: Artifact) -> str:
@@ -138,9 +135,9 @@ def _section(exhibit: Exhibit, artifact: Artifact) -> str:
     if artifact.figure is not None:
         lines += [f"![{kind}]({exhibit.name}.png)", ""]
     part = _compared(artifact.table)
-    if artifact.figure is None:
+    if len(part) or artifact.table.empty:
         lines += [markdown(part), ""]
-    if artifact.figure is not None or len(part) < len(artifact.table):
+    if len(part) < len(artifact.table):
         lines += [f"[Numbers: {len(artifact.table)} rows]({exhibit.name}.csv)", ""]
     if artifact.note:
         lines += [artifact.note, ""]
@@ -148,9 +145,10 @@ def _section(exhibit: Exhibit, artifact: Artifact) -> str:
 
 
 def _compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that have a number of the paper; if none has, the first rows."""
-    known = table[table["paper"].notna()] if "paper" in table else table[:0]
-    return known if len(known) else table.head(_MOST_ROWS)
+    """Return the rows that have a number of the paper, and the columns to compare it with."""
+    if "paper" not in table:
+        return table[:0]
+    return table[table["paper"].notna()].drop(columns=list(_IN_FILE), errors="ignore")
 
 
 def markdown(table: pd.DataFrame) -> str:

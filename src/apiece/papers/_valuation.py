@@ -108,8 +108,7 @@ def _at(bench: Bench, samples: int) -> Artifact:
             )
     return Artifact(
         pd.DataFrame(rows),
-        note="True values are means of the other contributions of the run: *true from* is their "
-        "number per point. *bayes* is not in the paper.",
+        note="True values are means of the other contributions of the run.",
     )
 
 
