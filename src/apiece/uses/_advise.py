@@ -12,11 +12,12 @@ proper score of $p$, in which a wrong label costs little. Accuracy on the labels
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
-Nothing is changed unless wrong targets explain the table better than none (`_wrong`). Then as many
-rows are doubted as are expected to be wrong, of each label its share: changing one label alone
-would move the model towards the others. The more doubtful half of them is advised if it gains and
-accuracy does not fall, else a quarter; more of them if that gains by more than a standard error.
-The effect that is stated was chosen without the fold that measures it.
+Nothing is changed unless wrong targets explain the table better than none (`_wrong`). Then about as
+many rows are doubted as are expected to be wrong, fewer where the evidence is weak, and of each
+label its share: changing one label alone would move the model towards the others. The more
+doubtful half of them is advised if it gains and accuracy does not fall, else a quarter; more of
+them if that gains by more than a standard error. The effect that is stated was chosen without the
+fold that measures it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from apiece.errors import PlanError
 from apiece.losses import LOSSES, Loss
 from apiece.uses._advice import Advice, reason
 from apiece.uses._outside import folds_of, mixed, outside, predict
-from apiece.uses._wrong import EVIDENCE, Suspicion, suspect_labels, suspect_values
+from apiece.uses._wrong import EVIDENCE, suspect_labels, suspect_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def advice_for(
         rest, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         part = table.take(rest)
         inner = folds_of(part.target, _INNER, seed + 1, part.groups)
-        inside = _Doubt.of(part, inner, seed, doubt.rate)
+        inside = _Doubt.of(part, inner, seed, doubt)
         for position, shares in enumerate(choices):
             target, is_kept, _ = inside.follow(shares)
             prediction = _refitted(model, part, target, is_kept, table.rows_at(test), seed)
@@ -161,17 +162,19 @@ class _Doubt:
     to: AnyArray  # (n,)
     probability: FloatArray  # (n,), of the target at hand
     rate: float  # share of wrong labels
+    trust: float  # share of the expected wrong rows that are doubted
 
     @classmethod
-    def of(cls, table: _Table, fold: IntArray, seed: int, rate: float | None = None) -> _Doubt:
-        """Doubt rows by models of the other folds; ``rate`` of wrong labels, None if unknown."""
+    def of(cls, table: _Table, fold: IntArray, seed: int, known: _Doubt | None = None) -> _Doubt:
+        """Doubt rows by models of the other folds, at the rate of a larger table if it is known."""
         target, judged = table.target, np.flatnonzero(~table.is_trusted)
         each = outside(table.X, target, fold, n_classes=table.n_classes, seed=seed)
         found = mixed(each, target)
         if table.n_classes:
+            rate = None if known is None else known.rate
             suspicion = suspect_labels(found[judged], target[judged], rate)
             # A linear model is the steadier witness, since what it cannot fit it cannot learn.
-            linear = suspect_labels(each[0][judged], target[judged]) if rate is None else suspicion
+            linear = suspect_labels(each[0][judged], target[judged], rate)
             evidence = max(suspicion.evidence, linear.evidence)
             chance = found[np.arange(len(target)), target]
         else:
@@ -179,12 +182,15 @@ class _Doubt:
             evidence = suspicion.evidence
             chance = np.ones(len(target))
             chance[judged] = 1 - suspicion.wrong
-        if rate is None and evidence < EVIDENCE:
+        if known is None and evidence < EVIDENCE:
             suspicion = suspicion._replace(wrong=np.zeros(len(judged)), rate=0.0)
+        # As many standard errors as evidence has are between the rate and none; one is taken off.
+        trust = 1 - 1 / np.sqrt(max(evidence, 1.0)) if known is None else known.trust
         to = target.copy()
         to[judged] = suspicion.to
-        order = _order(suspicion, target[judged] if table.n_classes else np.zeros(len(judged), int))
-        return cls(target, judged[order], to, chance, suspicion.rate)
+        label = target[judged] if table.n_classes else np.zeros(len(judged), dtype=np.int64)
+        order = _order(suspicion.wrong, label, trust)
+        return cls(target, judged[order], to, chance, suspicion.rate, trust)
 
     def follow(self, shares: _Shares) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
@@ -258,12 +264,11 @@ class _Scores:
         return found
 
 
-def _order(suspicion: Suspicion, label: IntArray) -> IntArray:
-    """Return the rows to doubt: of each label as many as are expected to be wrong.
+def _order(wrong: FloatArray, label: IntArray, trust: float) -> IntArray:
+    """Return the rows to doubt: of each label a share of those that are expected to be wrong.
 
     Rows come in an order in which every beginning holds each label's share.
     """
-    wrong = suspicion.wrong
     place = np.full(len(wrong), np.inf)
     for code in np.unique(label):
         rows = np.flatnonzero(label == code)
@@ -271,7 +276,7 @@ def _order(suspicion: Suspicion, label: IntArray) -> IntArray:
         place[rows] = (np.arange(len(rows)) + 0.5) / max(float(wrong[rows].sum()), 1e-12)
     place[wrong < _DOUBTED] = np.inf
     order = np.argsort(place, kind="stable")
-    return order[place[order] <= 1.0]
+    return order[place[order] <= trust]
 
 
 def _which(choices: tuple[_Shares, ...], *, relabel: bool, drop: bool) -> list[int]:
