@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiece.uses import baselines
+from apiece.uses import baselines, interop
 from apiece.uses._advice import ADVICE, Advice
 from apiece.uses._agreement import agreement
 from apiece.uses._baselines import leave_one_out, random_values
@@ -72,6 +72,7 @@ __all__ = [
     "draw_values",
     "drawn_values",
     "exchange",
+    "interop",
     "knn_shapley",
     "leave_one_out",
     "make_rules",
