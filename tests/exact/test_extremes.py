@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import apiece
 import search
 from apiece import Dataset
-from apiece.engines import _glm_fit, choose_engine
+from apiece.engines import CoupledFolds, _glm_fit, choose_engine
 from apiece.errors import ApieceWarning
 from apiece.records import Task
 
@@ -80,3 +81,29 @@ def test_marked_contributions_are_counted_and_left_out(monkeypatch):
     assert run.is_complete
     assert progress.notes["uncertified"] > 0
     assert len(run.contributions()) == 0
+
+
+@pytest.mark.parametrize(("seed", "n_marked"), [(44, None), (133, 0), (71, None), (5149, None)])
+def test_networks_whose_training_rounding_decides_are_marked(seed, n_marked):
+    result, marked, _, _ = search.judge("mlp", seed)
+    assert result == "right"
+    assert n_marked is None or marked == n_marked
+
+
+def test_a_machine_whose_points_are_all_far_apart_is_exact():
+    rng = np.random.default_rng(630)
+    rng.integers(3), rng.choice(5)
+    X = rng.standard_t(30, size=(44, 60))
+    y = (X[:, 0] > 0).astype(int)
+    y[:4], y[19:21] = [0, 1, 0, 1], [0, 1]
+    dataset = Dataset.from_arrays(X[:19], y[:19], X_val=X[19:], y_val=y[19:], kind="classification")
+    task, gamma = Task(0, np.arange(13), np.arange(13, 19), 0), 10 / (60 * X[:19].var())
+    model = CalibratedClassifierCV(SVC(gamma=gamma), ensemble=False, cv=CoupledFolds())
+
+    def loss(rows):
+        odds = search.svm_log_odds(dataset.X[rows], dataset.y[rows], dataset.X_val, 1.0, gamma)
+        return np.log1p(np.exp(np.where(dataset.y_val == 1, -odds, odds))).mean()
+
+    expected = search.contributions(dataset, task, loss)
+    delta = choose_engine(dataset, model=model, metric="log_loss")[0].run(task).delta
+    assert np.abs(delta - expected).max() < 1e-7 * np.abs(expected).mean()

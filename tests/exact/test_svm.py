@@ -209,7 +209,7 @@ def test_a_machine_that_cannot_be_solved_is_marked(monkeypatch):
     monkeypatch.setattr(
         machine_module,
         "solve_dual",
-        lambda *problem: replace(solve(*problem), violation=1.0),
+        lambda *problem: replace(solve(*problem), error=1.0),
     )
     outcome = engine.run(task)
     assert np.isnan(outcome.delta).all()

@@ -59,8 +59,8 @@ def test_contributions_match_a_refit_on_any_data(problem, log_c, width, metric):
         machine = CalibratedClassifierCV(machine, ensemble=False, cv=CoupledFolds())
         oracle = CalibratedSVC(oracle)
     fast = SVMEngine(dataset, Model("svm", machine), LOSSES[metric]).run(task)
-    if fast.notes["refits"] == len(task.points):
-        return  # degenerate as a whole, and left to scikit-learn
+    if fast.notes.get("refits") == len(task.points) or np.isnan(fast.delta).all():
+        return  # degenerate as a whole: left to scikit-learn, or marked
     try:
         slow = RefitEngine(dataset, Model("oracle", oracle), LOSSES[metric]).run(task)
     except EngineError as error:
@@ -68,7 +68,9 @@ def test_contributions_match_a_refit_on_any_data(problem, log_c, width, metric):
         raise
     # beside 1e-4 of the mean, the oracle's own error: weights of C that cancel, sums of k of them
     scale = np.abs(slow.delta).mean()
-    assert_allclose(fast.delta, slow.delta, rtol=0, atol=1e-4 * scale + 1e-9 * max(1.0, C))
+    known = ~np.isnan(fast.delta)
+    limit = 1e-4 * scale + 1e-9 * max(1.0, C)
+    assert_allclose(fast.delta[known], slow.delta[known], rtol=0, atol=limit)
 
 
 @given(r=st.lists(st.floats(-0.06, 0.06), min_size=1, max_size=5), seed=st.integers(0, 1000))

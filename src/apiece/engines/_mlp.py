@@ -22,13 +22,18 @@ from scipy.special import expit, softmax
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
-from apiece.engines._mlp_training import Recipe, initial_network, train
+from apiece.engines._mlp_training import Networks, Recipe, initial_network, train
 from apiece.engines._models import Model
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _WIDEST = 16  # networks in a block: enough for the speed of large products, few enough for caches
 _BLOCK_BYTES = 2**26
+_LARGE = 30.0  # size of a feature beyond which units saturate, or steps overshoot
+_LONG = 4.0  # learning rate times steps beyond which trainings may be chaotic
+_STEEP = 0.03  # and learning rate
+_NUDGE = 1e-11  # relative change of the starting weights
+_STILL = 1e-4  # change of a loss, in mean contributions, that the nudge may make
 
 
 class MLPEngine(Engine):
@@ -95,26 +100,41 @@ class MLPEngine(Engine):
         if data.is_classification and len(np.unique(y)) < data.n_classes:
             return self.refit(task)
         recipe = Recipe.of(self.model.seeded(task.seed))
+        start = initial_network(
+            recipe, data.n_features, data.n_classes if data.n_classes > 2 else 1
+        )
         # D less its last point, plus that point: the same arithmetic as for D + z
-        (loss,) = self._losses(recipe, X[:-1], y[:-1], X[-1:], y[-1:])
+        (loss,) = self._losses(recipe, start, X[:-1], y[:-1], X[-1:], y[-1:])
         if not np.isfinite(loss):
             return self.refit(task)
-        delta = np.empty(len(task.points))
+        delta = self._deltas(recipe, start, task, loss)
+        is_lost = ~np.isfinite(delta)
+        if is_lost.any():
+            delta[is_lost] = self.refit(task, task.points[is_lost]).delta
+        if _is_rough(recipe, X, data.features(task.points)):
+            nudged = start.nudged(_NUDGE)
+            (again,) = self._losses(recipe, nudged, X[:-1], y[:-1], X[-1:], y[-1:])
+            moved = np.abs(self._deltas(recipe, nudged, task, loss) - delta) + abs(again - loss)
+            delta[~(is_lost | (moved <= _STILL * np.nanmean(np.abs(delta))))] = np.nan
+        notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
+        return Outcome(float(loss), delta, notes=notes)
+
+    def _deltas(self, recipe: Recipe, start: Networks, task: Task, loss: float) -> FloatArray:
+        """Train a network with each point of the task; by how much is its loss below ``loss``?"""
+        data, delta = self.dataset, np.empty(len(task.points))
+        X, y = data.X[task.subset], data.y[task.subset]
         width = _block_width(len(X), data.n_features, recipe.width)
         for first in range(0, len(delta), width):
             points = task.points[first : first + width]
             delta[first : first + width] = loss - self._losses(
-                recipe, X, y, data.features(points), data.targets(points)
+                recipe, start, X, y, data.features(points), data.targets(points)
             )
-        is_lost = ~np.isfinite(delta)
-        if is_lost.any():
-            delta[is_lost] = self.refit(task, task.points[is_lost]).delta
-        notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
-        return Outcome(float(loss), delta, notes=notes)
+        return delta
 
     def _losses(
         self,
         recipe: Recipe,
+        start: Networks,
         X: FloatArray,
         y: AnyArray,
         added_X: FloatArray,
@@ -122,8 +142,6 @@ class MLPEngine(Engine):
     ) -> FloatArray:
         """Train a network for each added point and return the losses; nan where that failed."""
         data = self.dataset
-        n_outputs = data.n_classes if data.n_classes > 2 else 1
-        start = initial_network(recipe, data.n_features, n_outputs)
         nets = train(start, X, y, added_X, added_y, n_classes=data.n_classes, recipe=recipe)
         is_finite = nets.are_finite()
         losses = np.full(len(added_X), np.nan)
@@ -134,15 +152,20 @@ class MLPEngine(Engine):
         return losses
 
     def _prediction(self, output: FloatArray) -> AnyArray:
-        """Turn outputs, shape ``(n_outputs, n)``, into what the metric needs, as scikit-learn."""
+        """Turn outputs, shape ``(n_outputs, n)``, into what the metric needs."""
         if self.metric.needs == "value":
             return np.asarray(output[0])
         if len(output) == 1:
-            p = expit(output[0])
-            proba = np.vstack([1 - p, p]).T  # as scikit-learn rounds it
+            proba = expit(np.vstack([-output[0], output[0]])).T  # small ones keep their digits
         else:
             proba = softmax(output, axis=0).T
         return proba if self.metric.needs == "proba" else np.argmax(proba, axis=1)
+
+
+def _is_rough(recipe: Recipe, *features: FloatArray) -> bool:
+    """Whether a training may magnify rounding until it decides the outcome."""
+    is_long = recipe.rate > _STEEP or recipe.rate * recipe.n_steps > _LONG
+    return is_long or any(np.abs(X).max(initial=0.0) > _LARGE for X in features)
 
 
 def _block_width(k: int, n_features: int, width: int) -> int:

@@ -72,6 +72,11 @@ class Networks(NamedTuple):
         """Return ``n`` copies of a single network."""
         return Networks(*(np.repeat(part, n, axis=0).astype(dtype) for part in self))
 
+    def nudged(self, share: float) -> Networks:
+        """Return networks whose weights differ from these by a share of themselves, up or down."""
+        rng = np.random.default_rng(0)
+        return Networks(*(part * (1 + share * rng.choice([-1, 1], part.shape)) for part in self))
+
     def are_finite(self) -> BoolArray:
         """Return which networks have finite weights, shape ``(c,)``."""
         is_finite = [np.isfinite(part).all(axis=(1, 2)) for part in self]
@@ -287,7 +292,8 @@ def _of_many(out: AnyArray, is_true: AnyArray) -> None:
     np.subtract(out, out.max(axis=1, keepdims=True), out=out)
     np.exp(out, out=out)
     np.divide(out, out.sum(axis=1, keepdims=True), out=out)
-    np.subtract(out, is_true, out=out)
+    others = np.where(is_true > 0, 0, out).sum(axis=1, keepdims=True)
+    np.copyto(out, -others, where=is_true > 0)  # p - 1 would lose its digits
 
 
 _RESIDUALS: dict[int, Callable[[AnyArray, AnyArray], None]] = {0: _of_value, 2: _of_two}
@@ -304,18 +310,17 @@ def _relu(hidden: AnyArray, slope: AnyArray) -> None:
 
 
 def _tanh(hidden: AnyArray, slope: AnyArray) -> None:
+    e = np.exp(-2 * np.abs(hidden))
+    np.divide(4 * e, (1 + e) ** 2, out=slope)  # 1 - tanh^2 would lose its digits
     np.tanh(hidden, out=hidden)
-    np.multiply(hidden, hidden, out=slope)
-    np.subtract(1, slope, out=slope)
 
 
 def _logistic(hidden: AnyArray, slope: AnyArray) -> None:
-    np.exp(hidden, out=hidden)
-    np.add(hidden, 1, out=hidden)
+    np.exp(np.minimum(hidden, 80 if hidden.itemsize == 4 else 700), out=slope)
+    np.add(slope, 1, out=hidden)
     np.divide(-1, hidden, out=hidden)
-    np.add(hidden, 1, out=slope)
     np.multiply(slope, hidden, out=slope)
-    np.negative(slope, out=slope)
+    np.multiply(slope, hidden, out=slope)
 
 
 def _identity(hidden: AnyArray, slope: AnyArray) -> None:

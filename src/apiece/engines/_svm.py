@@ -27,6 +27,8 @@ from apiece.records import Outcome, Task
 _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
 _MOST_POINTS: Final = 512  # of one block
 _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
+_TRUSTED: Final = 1e-4  # error of a margin, in mean contributions, beyond which one is marked
+_NEGLIGIBLE: Final = 1e-10  # and below which none is
 _MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
 
 
@@ -109,6 +111,9 @@ class SVMEngine(Engine):
         lost = np.flatnonzero(is_solved & ~np.isfinite(delta))
         if len(lost):
             delta[lost] = self.refit(task, points[lost]).delta
+        if self.metric.needs != "label":
+            size = np.abs(delta[is_solved]).sum() / max(1, is_solved.sum())
+            is_solved &= base.error[0] + error <= max(_TRUSTED * size, _NEGLIGIBLE)
         delta[~is_solved] = np.nan
         worst = max(base.error[0], error[is_solved].max(initial=0.0))
         return Outcome(loss, delta, float(worst), {"refits": n_refits + len(lost)})

@@ -24,6 +24,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 
 LOWER, FREE, UPPER = 0, 1, 2
 _JITTER = 1e-10  # on the diagonal, so that the equations of points close together can be solved
+_CLOSE = 0.5  # sum of a point's kernel with the others below which it needs none of that
 _AT_BOUND = 1e-9  # share of its bound by which a weight may miss it and still count as there
 _MOST_SETS = 30  # active sets tried before libsvm's own answer is kept
 _MOST_STEPS = 1_000_000  # of libsvm
@@ -44,8 +45,12 @@ class Dual:
         The intercept that goes with the excesses.
     violation
         The largest violation of the conditions, as an excess.
+    error
+        From `decision_error`: by how much decision values may be off.
     shift
         From `middle_shift`: what the intercept of the decision values has beyond ``b``.
+    jitter
+        What was added to the diagonal of the kernel, shape ``(n,)``.
     """
 
     alpha: FloatArray
@@ -53,12 +58,18 @@ class Dual:
     state: AnyArray
     b: float
     violation: float
+    error: float
     shift: float
+    jitter: FloatArray
 
 
-def jitter(bound: FloatArray) -> float:
-    """What is added to the diagonal of the kernel: changes no excess by more than 1e-10."""
-    return _JITTER / max(1.0, float(bound.max()))
+def jitter(others: FloatArray, bound: FloatArray) -> FloatArray:
+    """What is added to the diagonal of the kernel: changes no excess by more than 1e-10.
+
+    Nothing where a point's kernel with all ``others`` sums to little: its equations are sound, and
+    where all kernels are small decision values differ by little more than 1e-10.
+    """
+    return np.where(others > _CLOSE, _JITTER / max(1.0, float(bound.max())), 0.0)
 
 
 def tolerance(bound: FloatArray) -> float:
@@ -82,6 +93,30 @@ def violations(
     of_excess = np.where(state == LOWER, -excess, np.where(state == UPPER, excess, np.abs(excess)))
     of_alpha = np.maximum(-alpha, alpha - bound) / bound
     return np.maximum(of_excess, 0.0), np.maximum(of_alpha, 0.0)
+
+
+def decision_error(
+    alpha: FloatArray, of_excess: FloatArray, state: AnyArray, bound: FloatArray
+) -> FloatArray:
+    r"""Return by how much decision values may be off, from the violations of the conditions.
+
+    With the right states the violations of the free points are passed on as they are. A state that
+    is wrong by a little may hide a large change of weights along directions that the kernel hardly
+    sees; then $\|f - f^*\|^2$ is at most twice the duality gap, $\sum_i C_i v_i$ over the points
+    at their bounds. What is within the tolerance does not count.
+
+    Parameters
+    ----------
+    alpha, of_excess, state
+        Weights, violations and states, shape ``(..., n)``.
+    bound
+        Upper bounds of the weights, shape ``(n,)``.
+    """
+    is_free = state == FREE
+    least = 1e-15 * (1.0 + alpha.sum(axis=-1, keepdims=True)) + tolerance(bound)
+    hidden = np.where(is_free | (of_excess <= least), 0.0, bound * of_excess).sum(axis=-1)
+    error = np.where(is_free, of_excess, 0.0).max(axis=-1) + np.sqrt(2.0 * hidden)
+    return np.asarray(error, dtype=np.float64)
 
 
 def middle_shift(
@@ -132,12 +167,14 @@ def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
     bound
         Upper bounds of the weights, shape ``(n,)``.
     """
+    added = jitter(kernel.sum(axis=1) - 1.0, bound)
+    K = kernel + np.diag(added)
     for tol in (1e-5, 1e-9):
         alpha = _libsvm(kernel, y, bound, tol)
-        dual = _polish(kernel, y, bound, _states(alpha, bound))
+        dual = _polish(K, y, bound, _states(alpha, bound), added)
         if dual is not None:
             return dual
-    return _as_it_is(kernel + jitter(bound) * np.eye(len(y)), y, alpha, bound)
+    return _as_it_is(K, y, alpha, bound, added)
 
 
 def _libsvm(kernel: FloatArray, y: FloatArray, bound: FloatArray, tol: float) -> FloatArray:
@@ -159,18 +196,19 @@ def _states(alpha: FloatArray, bound: FloatArray) -> IntArray:
     return np.where(share <= 1e-12, LOWER, np.where(share >= 1.0 - 1e-12, UPPER, FREE))
 
 
-def _polish(kernel: FloatArray, y: FloatArray, bound: FloatArray, state: AnyArray) -> Dual | None:
+def _polish(
+    K: FloatArray, y: FloatArray, bound: FloatArray, state: AnyArray, added: FloatArray
+) -> Dual | None:
     """Solve the equations of the free set, exchange the violators, and repeat until none is left.
 
     After three exchanges without progress only the last violator is exchanged. None if that does
     not lead to the optimum.
     """
-    K, tol = kernel + jitter(bound) * np.eye(len(y)), tolerance(bound)
-    fewest, patience = len(y) + 1, 3
+    tol, fewest, patience = tolerance(bound), len(y) + 1, 3
     for _ in range(_MOST_SETS):
         if not (state == FREE).any():
             alpha = np.where(state == UPPER, bound, 0.0)
-            dual = _as_it_is(K, y, alpha, bound)
+            dual = _as_it_is(K, y, alpha, bound, added)
             is_optimal = dual.violation <= tol and abs(alpha @ y) <= _AT_BOUND * bound.max()
             return dual if is_optimal else None
         alpha, b = _solve_free(K, y, state, bound)
@@ -183,7 +221,8 @@ def _polish(kernel: FloatArray, y: FloatArray, bound: FloatArray, state: AnyArra
         if not len(wrong):
             alpha = np.clip(alpha, 0.0, bound)
             shift = float(middle_shift(alpha, excess, y, bound))
-            return Dual(alpha, excess, state, b, float(of_excess.max()), shift)
+            error = float(decision_error(alpha, of_excess, state, bound))
+            return Dual(alpha, excess, state, b, float(of_excess.max()), error, shift, added)
         if len(wrong) < fewest:
             fewest, patience = len(wrong), 3
         elif patience:
@@ -221,7 +260,9 @@ def bordered(block: FloatArray, edge: FloatArray) -> FloatArray:
     return matrix
 
 
-def _as_it_is(K: FloatArray, y: FloatArray, alpha: FloatArray, bound: FloatArray) -> Dual:
+def _as_it_is(
+    K: FloatArray, y: FloatArray, alpha: FloatArray, bound: FloatArray, added: FloatArray
+) -> Dual:
     """Take weights as they are, with the intercept that suits them best."""
     state = _states(alpha, bound)
     gap = y - K @ (y * alpha)  # the intercept that would bring each excess to zero
@@ -236,4 +277,7 @@ def _as_it_is(K: FloatArray, y: FloatArray, alpha: FloatArray, bound: FloatArray
     excess = y * (b - gap)
     shift = float(middle_shift(alpha, excess, y, bound))
     worst = float(violations(alpha, excess, state, bound)[0].max())
-    return Dual(alpha, excess, state, b, worst, shift)
+    gap = alpha @ np.maximum(excess, 0.0) + (bound - alpha) @ np.maximum(-excess, 0.0)
+    gap -= 1e-15 * bound.sum() * (1.0 + alpha.sum())  # rounding
+    error = worst + float(np.sqrt(2.0 * np.maximum(gap, 0.0)))
+    return Dual(alpha, excess, state, b, worst, error, shift, added)

@@ -19,6 +19,7 @@ from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import (
     FREE,
+    decision_error,
     jitter,
     middle_shift,
     solve_dual,
@@ -52,14 +53,14 @@ class Added:
     ----------
     decision
         Decision values, shape ``(n_added, n_out)``.
-    violation
-        Largest violation of the optimality conditions, shape ``(n_added,)``.
+    error
+        By how much decision values may be off (`decision_error`), shape ``(n_added,)``.
     is_anew
         Which were solved from scratch, shape ``(n_added,)``.
     """
 
     decision: FloatArray
-    violation: FloatArray
+    error: FloatArray
     is_anew: BoolArray
 
 
@@ -161,12 +162,12 @@ class Machine:
         """
         order = np.argsort(-np.abs(gamma / self.gamma - 1.0), kind="stable")
         Z, y, gamma = Z[order], y[order], gamma[order]
-        decision, violation = np.empty((len(y), len(self.X_out))), np.empty(len(y))
+        decision, error = np.empty((len(y), len(self.X_out))), np.empty(len(y))
         tableau, poor = self._near, np.arange(len(y))
         while len(poor):
             added = self._add(tableau, Z[poor], y[poor], gamma[poor])
-            decision[poor], violation[poor], others = added
-            poor = poor[violation[poor] > _ACCEPTED * tolerance(self.bound)]
+            decision[poor], error[poor], others = added
+            poor = poor[error[poor] > _ACCEPTED * tolerance(self.bound)]
             if not len(others):
                 break
             tableau = self._tableau(np.concatenate([tableau.rows, others]))
@@ -180,18 +181,19 @@ class Machine:
                 gamma=float(gamma[i]),
                 reach=0.0,
             )
-            decision[i], violation[i] = anew.decision_out, anew.dual.violation
+            decision[i], error[i] = anew.decision_out, anew.dual.error
         is_anew = np.zeros(len(y), dtype=bool)
         is_anew[poor] = True
         back = np.argsort(order)
-        return Added(decision[back], violation[back], is_anew[back])
+        return Added(decision[back], error[back], is_anew[back])
 
     def _add(
         self, tableau: Tableau, Z: FloatArray, y: FloatArray, gamma: FloatArray
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Add points, sorted by falling change of gamma.
 
-        Returns decision values; violations, inf where a point did not settle; and training points
+        Returns decision values; by how much they may be off, inf where a point did not settle; and
+        training points
         beside the tableau's rows whose state is no longer right for some point.
         """
         r = gamma / self.gamma - 1.0
@@ -216,7 +218,7 @@ class Machine:
         additions, is_settled = settle(tableau, start)
         kernel += gap
         dbeta = tableau.y * (additions.alpha[:, :-1] - tableau.alpha)
-        violation, shift, of_excess = self._check(tableau, additions, kernel, dbeta)
+        error, shift, of_excess = self._check(tableau, additions, kernel, dbeta)
 
         beta_z = y * additions.alpha[:, -1]
         decision = self._sums(self.X_out, self._series_out, tableau, dbeta, r)
@@ -227,18 +229,18 @@ class Machine:
             kernel *= beta_z[:, None]
             decision[:, rows] += kernel
         decision += (self.dual.b + additions.db + shift)[:, None]
-        is_settled &= np.isfinite(decision).all(axis=1) & np.isfinite(violation)
+        is_settled &= np.isfinite(decision).all(axis=1) & np.isfinite(error)
         of_excess[:, tableau.rows] = 0.0
         worst = of_excess[is_settled, :-1].max(axis=0, initial=0.0)
         others = np.flatnonzero(worst > _ACCEPTED * tolerance(self.bound))
-        return decision, np.where(is_settled, violation, np.inf), others
+        return decision, np.where(is_settled, error, np.inf), others
 
     def _check(
         self, tableau: Tableau, additions: Additions, kernel: FloatArray, dbeta: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute the excesses of all training points and the added one afresh.
 
-        Returns the largest violation of each machine, inf where weights miss their bounds; what its
+        Returns by how much decision values may be off, inf where weights miss bounds; what the
         intercept has beyond that of the excesses; and the violation of each training point, and the
         added one, shape ``(n_added, n + 1)``.
         """
@@ -254,12 +256,14 @@ class Machine:
         excess[:, n] += dot(kernel[:, tableau.rows], dbeta)
         excess += (self.dual.b + additions.db)[:, None]
         excess *= labels
-        excess += jitter(bound) * alpha - 1.0
+        excess[:, :n] += self.dual.jitter * alpha[:, :n]
+        excess[:, n] += jitter(kernel[:, tableau.rows].sum(axis=1), bound) * alpha[:, n]
+        excess -= 1.0
         of_excess, of_alpha = violations(alpha, excess, state, bound)
         balance = np.abs(dot(labels, alpha)) / bound.max()
         is_feasible = np.maximum(of_alpha.max(axis=1), balance) <= _MISSED
-        violation = np.where(is_feasible, of_excess.max(axis=1), np.inf)
-        return violation, middle_shift(alpha, excess, labels, bound), of_excess
+        error = np.where(is_feasible, decision_error(alpha, of_excess, state, bound), np.inf)
+        return error, middle_shift(alpha, excess, labels, bound), of_excess
 
     def _spread(self, tableau: Tableau, base: AnyArray, changed: AnyArray) -> AnyArray:
         """Put what was found for the tableau's rows and the added point beside all the others."""

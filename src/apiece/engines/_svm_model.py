@@ -20,13 +20,12 @@ import numpy as np
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._models import CoupledFolds
 from apiece.engines._platt import fit_sigmoids
-from apiece.engines._svm_dual import tolerance
 from apiece.engines._svm_machine import Added, Machine
 
 _SPACING = 0.1  # between the widths of machines, in log gamma
 _SETTLED = 1e-8  # Newton step, in log odds, at which a sigmoid counts as fitted
 _SPREAD = 1e-12  # of held-out decision values, below which a slope would be one of rounding
-_SOLVED = 100  # tolerances within which a machine counts as trained: libsvm's own accuracy
+_SOLVED = 1e-2  # error of decision values beyond which a machine does not count as trained
 
 
 class GammaGrid:
@@ -103,7 +102,7 @@ class GammaGrid:
         for node in np.unique(nodes).tolist():
             at_node = nodes == node
             added = self._machine(node).add(Z[at_node] - self._centre, y[at_node], gamma[at_node])
-            whole.decision[at_node], whole.violation[at_node] = added.decision, added.violation
+            whole.decision[at_node], whole.error[at_node] = added.decision, added.error
             whole.is_anew[at_node] = added.is_anew
         return whole
 
@@ -117,8 +116,8 @@ class Predictions:
     margins
         Log odds of class 1, or decision values if not calibrated, shape ``(n, n_validation)``.
     error
-        Largest violation of the machines' optimality conditions, or Newton step left in the
-        sigmoid, shape ``(n,)``; inf where it is no optimum.
+        By how much the margins may be off, from the machines' optimality conditions and the Newton
+        step left in the sigmoid, shape ``(n,)``; inf where it is no optimum.
     is_anew
         Whether a machine was solved from scratch, shape ``(n,)``.
     """
@@ -158,7 +157,7 @@ class FittedSVM:
         gamma: str | float,
         folds: CoupledFolds | None,
     ) -> None:
-        self._y, self._folds, self._solved = y, folds, _SOLVED * tolerance(np.array(C))
+        self._y, self._folds, self._blur = y, folds, 0.0
         self._fold = np.full(len(y), -1) if folds is None else folds.assign(y)
         labels = np.where(y == 1, 1.0, -1.0)
         self._whole = GammaGrid(X, labels, X_val, C=C, gamma=gamma)
@@ -173,13 +172,15 @@ class FittedSVM:
     def base(self) -> Predictions:
         """Predictions of the model itself, one row."""
         machine = self._whole.base
-        decision, error = machine.decision_out[None], np.array([machine.dual.violation])
+        decision, error = machine.decision_out[None], np.array([machine.dual.error])
         if self._folds is None:
-            return Predictions(decision, _within(error, self._solved), np.zeros(1, dtype=bool))
+            return Predictions(decision, _within(error, _SOLVED), np.zeros(1, dtype=bool))
         self._scores = np.empty(len(self._y))
         for out, grid in self._held_out:
             self._scores[out] = grid.base.decision_out
-            error = np.maximum(error, grid.base.dual.violation)
+            error = np.maximum(error, grid.base.dual.error)
+            dual = grid.base.dual
+            self._blur = max(self._blur, float((dual.jitter * dual.alpha).max()))
         self._start: FloatArray | None = None
         return self._calibrate(decision, self._scores[None], self._y[None], error, np.zeros(1) > 0)
 
@@ -193,9 +194,9 @@ class FittedSVM:
         """
         labels = np.where(y == 1, 1.0, -1.0)
         added = self._whole.add(Z, labels)
-        decision, error, is_anew = added.decision, added.violation, added.is_anew
+        decision, error, is_anew = added.decision, added.error, added.is_anew
         if self._folds is None:
-            return Predictions(decision, _within(error, self._solved), is_anew)
+            return Predictions(decision, _within(error, _SOLVED), is_anew)
 
         k = len(self._y)
         fold_of_next = np.bincount(self._y, minlength=2) % self._folds.n_folds
@@ -208,7 +209,7 @@ class FittedSVM:
             joins = np.flatnonzero(~is_held)
             added = grid.add(Z[joins], labels[joins])
             scores[np.ix_(joins, out)] = added.decision
-            error[joins] = np.maximum(error[joins], added.violation)
+            error[joins] = np.maximum(error[joins], added.error)
             is_anew[joins] |= added.is_anew
         return self._calibrate(decision, scores, codes, error, is_anew)
 
@@ -227,7 +228,8 @@ class FittedSVM:
             margins = ab[:, :1] * ((decision - zero) / unit) + ab[:, 1:]
         self._start = ab[0] if self._start is None else self._start
         left[unit[:, 0] < _SPREAD] = np.inf
-        error = np.maximum(_within(error, self._solved), _within(left, _SETTLED))
+        slope = 2.0 * np.abs(ab[:, 0]) / np.maximum(unit[:, 0], _SPREAD)
+        error = np.maximum(slope * _within(error + self._blur, _SOLVED), _within(left, _SETTLED))
         return Predictions(margins, error, is_anew)
 
 

@@ -59,7 +59,7 @@ class Tableau:
         self.terms = [term.copy() for term in kernel_terms(x, n_terms)]
         s = self.n_free
         Q = y[:, None] * self.terms[0] * y
-        Q[np.diag_indices(w)] += jitter(bound)
+        Q[np.diag_indices(w)] += dual.jitter[rows]
         # the free block bordered by the intercept, inverted, and the others' equations times that
         self._inverse = _invert(bordered(Q[:s, :s], y[:s]))
         others = np.concatenate([y[s:, None], Q[s:, :s]], axis=1)
@@ -83,7 +83,7 @@ class Tableau:
         c = np.empty((len(y), w + 1))
         c[:, :s], c[:, w] = -response[:, 1:], -response[:, 0]
         c[:, s:w] = q[:, s + 1 :] - q[:, : s + 1] @ self._mixed.T
-        c_z = 1.0 + jitter(self.bound) - dot(q[:, : s + 1], response)
+        c_z = 1.0 + jitter(kernel.sum(axis=1), self.bound) - dot(q[:, : s + 1], response)
         return c, c_z
 
     def follow(self, eta: FloatArray) -> FloatArray:
