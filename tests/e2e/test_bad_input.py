@@ -155,7 +155,7 @@ def test_an_unknown_kind_of_value_and_an_unknown_point(folder):
         (["--metric", "brier"], "another metric"),
         (["--random-state", "2"], "another seed"),
         (["--raw"], "another dataset"),
-        (["--design", "log-uniform"], "another design"),
+        (["--design", "uniform"], "another design"),
     ],
 )
 def test_a_store_of_something_else_is_refused_and_untouched(folder, extra, words):

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import apiece
-from apiece.engines import RefitEngine, choose_group_engine
+from apiece.engines import choose_group_engine
+from apiece.engines._refit import predicted
 from apiece.errors import ModelError
 from apiece.losses import LOSSES
 from apiece.records import Task
@@ -57,12 +58,12 @@ def test_a_group_contributes_what_training_with_it_gains(model, kind, n_classes,
     task = group_task()
     outcome = engine.run(task)
 
-    refit = RefitEngine(dataset, engine.model, engine.metric)
-
     def loss(rows):
         X, y = dataset.points_X[rows], dataset.points_y[rows]
         fitted = clone(engine.model.seeded(task.seed)).fit(X, y)
-        return engine.metric.value(dataset.y_val, refit._predict(fitted))
+        return engine.metric.value(
+            dataset.y_val, predicted(fitted, dataset.X_val, dataset, engine.metric)
+        )
 
     before = loss(task.subset)
     after = [loss(np.concatenate([task.subset, rows])) for rows in task.rows]

@@ -28,7 +28,9 @@ def datasets(draw):
     else:
         y = np.arange(n) + 0.5
     names = draw(st.sampled_from([None, [f"id{i}" for i in range(n)]]))
-    return Dataset.from_arrays(X, y, ids=names, random_state=draw(st.integers(0, 9)))
+    return Dataset.from_arrays(
+        X, y, ids=names, validation=0.2, random_state=draw(st.integers(0, 9))
+    )
 
 
 @given(dataset=datasets(), data=st.data())

@@ -58,7 +58,8 @@ class LinearEngine(Engine):
     --------
     >>> from apiece.engines import choose_engine
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> engine, _ = choose_engine(Dataset.from_arrays(X, X[:, 0], kind="regression"), model="ridge")
+    >>> data = Dataset.from_arrays(X, X[:, 0], kind="regression", validation=0.2)
+    >>> engine, _ = choose_engine(data, model="ridge")
     >>> engine.run(Task(0, np.arange(20), np.arange(20, 23), seed=0)).delta.shape
     (3,)
     """
