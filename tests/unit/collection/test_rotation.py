@@ -206,6 +206,20 @@ def test_groups_are_valued_as_refits_scored_on_the_rows_of_the_task(data, group_
     assert apiece.value(fast).index.tolist() == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize("group_size", [None, 3])
+def test_resumed_and_parallel_runs_of_groups_equal_one_that_was_not_interrupted(
+    data, tmp_path, group_size
+):
+    settings = {"groups": GROUPS, "group_size": group_size, "sizes": (20, 60), "random_state": 1}
+    settings |= {"progress": False}
+    whole = apiece.collect(data, samples=5, **settings).contributions()
+    apiece.collect(data, samples=2, to=tmp_path / "run", **settings)
+    apiece.collect(data, samples=5, n_jobs=2, to=tmp_path / "run", **settings)
+    again = apiece.open(tmp_path / "run").contributions()
+    for name in ("task", "k", "point", "delta", "control", "active"):
+        assert_array_equal(getattr(again, name), getattr(whole, name))
+
+
 def test_a_group_without_which_too_little_is_left_is_named(data):
     settings = {"groups": np.where(np.arange(160) < 140, "most", "rest"), "progress": False}
     with pytest.raises(
