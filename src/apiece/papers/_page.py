@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 PAGE: Final = "reproduction.md"
 _IN_FILE: Final = ("repeats", "± over repeats", "± paper", "Spearman", "true from")  # CSV only
-_ABOUT: Final = {
-    "miniboone": "the published events, without those that were not reconstructed, standardised",
-    "cifar10": "256 principal components of ResNet-50 embeddings",
-    "imdb": "256 principal components of embeddings by a model of the BERT family",
-    "adult": "6 numbers and 102 one-hot columns, standardised",
-    "higgs": "28 kinematic quantities, standardised",
-    "magic": "10 quantities of a shower, standardised",
-    "synthetic": "two overlapping clouds of points, to test the machinery",
-}
 
 
 def write(exhibit: Exhibit, artifact: Artifact, folder: Path) -> list[Path]:
@@ -95,10 +86,6 @@ def _opening(bench: Bench, note: str) -> str:
         for model, effort in scale.grid.items()
         if model in bench.models
     )
-    data = "\n".join(
-        f"- **{bench.title(name)}**: {_ABOUT[name]}; {_count(bench, name)}."
-        for name in bench.datasets
-    )
     absent = [source.title for name, source in SOURCES.items() if name not in bench.datasets]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     low, high = scale.sizes
@@ -117,16 +104,7 @@ Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with t
 {partial}
 Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}. The loss is
 `softmax_of_proba`, which the paper's code computes, unless a table says otherwise.
-{remark}
-## Data
-
-{data}
-{missing}"""
-
-
-def _count(bench: Bench, name: str) -> str:
-    data = bench.dataset(name)
-    return f"{data.n_pool:,} points, {data.n_features} features"
+{missing}{remark}"""
 
 
 def _section(exhibit: Exhibit, artifact: Artifact) -> str:
