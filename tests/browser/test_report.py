@@ -220,10 +220,22 @@ def test_a_size_can_be_typed(page, power):
     assert page.ids()[0] == laws.ids[np.argmax(laws.mean(777))]
 
 
+@pytest.mark.parametrize(("typed", "taken"), [("0", 50), ("-5", 50), ("1e9", 20_000)])
+def test_sizes_beyond_the_page_are_not_taken(page, power, typed, taken):
+    page.open(power[2])
+    box = page.element("#size-number")
+    box.clear()
+    box.send_keys(f"{typed}\t")
+    assert page.js("return state.k") == taken
+    assert box.get_attribute("value") == str(taken)
+    assert "sizes go from 50 to 20,000" in page.text("#size-note")
+
+
 @pytest.mark.parametrize(("title", "parameter"), [("\u03b1", "alpha"), ("c", "c")])
 def test_a_heading_sorts_and_sorts_the_other_way(page, power, title, parameter):
     laws, _, url = power
     page.open(url)
+    page.element("#all-columns").click()
     heading = f"//table[@id='table']//th/button[text()='{title}']"
     button = page.driver.find_element("xpath", heading)
     button.click()
@@ -270,9 +282,9 @@ def test_advice_is_a_column_a_filter_and_a_reason(page, power):
     page.choose("advice", "relabel")
     assert sorted(page.listed()) == sorted(laws.ids[laws.mean(1000) <= 0])
     page.element("#table tbody tr[data-index]").click()
-    about = page.text("#about")
-    assert "relabel, probability 0.75" in about
-    assert "because" in about
+    said = page.text("#point-advice")
+    assert "relabel, probability 0.75" in said
+    assert "because" in said
 
 
 def test_the_overview_counts_advice_and_a_click_lists_it(page, power):
@@ -281,12 +293,13 @@ def test_the_overview_counts_advice_and_a_click_lists_it(page, power):
     harmful = laws.ids[laws.mean(1000) <= 0]
     line = next(
         button
-        for button in page.driver.find_elements("css selector", "#facts .statuses button")
+        for button in page.driver.find_elements("css selector", "#do-counts button")
         if button.text.endswith("relabel")
     )
     assert line.text == f"{len(harmful):,} relabel"
     line.click()
     assert sorted(page.listed()) == sorted(harmful)
+    assert page.ids()[0] == laws.ids[np.argmin(laws.mean(1000))]  # the worst comes first
 
 
 def test_series_laws_show_how_fast_they_fade_at_the_size_of_the_slider(page, series):
@@ -310,8 +323,9 @@ def test_a_click_opens_a_point_with_its_curve_row_and_text(page, power):
     page.element("#search").send_keys("p005")
     page.element("#table tbody tr[data-index]").click()
     assert page.text("#point-title") == "Point p005"
-    assert "A text about item 5." in page.text("#about")
-    assert page.element("#about img").get_attribute("naturalWidth") == "4"
+    assert "A text about item 5." in page.text("#point-what")
+    assert "A text about item 5." in page.rows()[0]["review"]
+    assert page.element("#point-what img").get_attribute("naturalWidth") == "4"
     drawn = page.js(
         "const c = curveOf(state.open, '#000000'); return [c.means.mean, [...c.samples.delta]]"
     )
@@ -558,6 +572,8 @@ def test_a_long_table_keeps_few_rows_and_scrolls_to_its_end(page, folder):
 def test_columns_beyond_the_right_edge_fade_until_they_are_scrolled_to(page, power):
     fades = "document.querySelector('.edge').classList.contains('more')"
     page.open(power[2], width=1200, height=900)
+    page.element("#all-columns").click()
+    page.until(fades)
     assert page.js(f"return {fades}")
     page.js("document.getElementById('scroll').scrollLeft = 9999")
     page.until(f"!{fades}")
@@ -571,3 +587,66 @@ def test_paper_gets_the_first_rows_and_no_controls(page, power):
     assert not page.element("#search").is_displayed()
     assert page.element("#curve-chart canvas").is_displayed()
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.fixture(scope="module")
+def told(folder):
+    """A report of a file with texts and wrong labels, made as a user makes it."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    frame = pd.DataFrame(rng.normal(size=(200, 3)) + 2.5 * y[:, None], columns=list("abc"))
+    frame["note"] = [f"a longer note about animal {i}" for i in range(200)]
+    frame["town"] = np.where(np.arange(200) < 80, "Bern", "Chur")
+    y[:20] = 1 - y[:20]
+    frame["label"] = np.where(y == 1, "cat", "dog")
+    file = folder / "animals.csv"
+    frame.to_csv(file, index=False)
+    dataset = apiece.Dataset.from_csv(file, target="label", drop=["note", "town"])
+    run = apiece.collect(dataset, samples=8, random_state=0, to=folder / "animals")
+    path = apiece.report(run, to=folder / "animals.html", slices="town")
+    return dataset, run, path.as_uri()
+
+
+def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, told):
+    dataset, run, url = told
+    page.open(url)
+    advice = apiece.advise(run)
+    assert page.text("#do-words") == advice.headline()
+    assert "all 200 rows" in page.text("#do-scope")
+    quality = apiece.uses.quality(dataset, "logistic")
+    for name, text in quality.words():
+        assert f"{text}\n{name}" in page.text("#measures")
+    assert "animals.csv" in page.text("#title")
+    assert "animals.csv" in page.text("#model-facts")
+    assert page.text("#yours").endswith("your data: 200")
+    before = page.js("return document.getElementById('do').getBoundingClientRect().top")
+    after = page.js("return document.getElementById('statistics').getBoundingClientRect().top")
+    assert before < 400
+    assert after > page.js("return document.getElementById('points').getBoundingClientRect().top")
+    assert page.complaints() == []
+
+
+def test_a_point_is_explained_by_prediction_rows_and_slices(page, told):
+    dataset, _, url = told
+    page.open(url)
+    page.js("openPoint(report.ids.indexOf('3'))")  # its label was flipped
+    said = page.text("#why-words")
+    expected = apiece.uses.quality(dataset, "logistic").table().loc[3]
+    assert f"predicts {expected['predicted']} with probability" in said
+    assert f"its label is {dataset.classes[dataset.y[3]]}" in said
+    lines = [item.text for item in page.driver.find_elements("css selector", "#why-rows li")]
+    assert len(lines) == 6
+    assert all("a longer note about animal" in line for line in lines)
+    slices = [item.text for item in page.driver.find_elements("css selector", "#slices li")]
+    assert [line.split(" (")[0] for line in slices] == ["Chur", "Bern"]
+    assert "by town" in page.text("#slices-title")
+    near = page.driver.find_elements("css selector", "#near li")
+    assert "a longer note about animal" in near[0].text
+    page.element("#why-rows li button").click()
+    assert page.text("#point-title") != "Point 3"
+
+
+def test_the_mark_of_your_data_sets_the_size(page, told):
+    page.open(told[2])
+    page.element("#yours").click()
+    assert page.js("return state.k") == 200

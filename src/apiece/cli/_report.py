@@ -24,6 +24,7 @@ DATA = click.option(
     "that was collected from, if it is still there.",
 )
 IDS = click.option("--ids", help="Its column of ids; row numbers if left out.")
+SLICES = click.option("--slices", help="Column: for whose rows is a point good or bad?")
 TITLE = click.option("--title", help="Title of the report.")
 
 
@@ -47,6 +48,7 @@ def _check_out(_: click.Context, __: click.Parameter, path: Path) -> Path:
     help="The file to write.",
 )
 @DATA
+@SLICES
 @TITLE
 @MEMORY
 @LEVEL
@@ -57,6 +59,7 @@ def report(
     out: Path,
     data: Path | None,
     ids: str | None,
+    slices: str | None,
     title: str | None,
     memory: str | None,
     level: float,
@@ -74,6 +77,7 @@ def report(
     prepare_folder(out)
     laws = run.laws(memory=memory)
     shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
+    shown |= {"slices": slices, "progress": False if quiet else None}
     path = apiece.report(run, laws, to=out, memory=memory, **shown)
     if as_json:
         emit(

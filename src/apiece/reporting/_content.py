@@ -8,6 +8,7 @@ holds curves at some sizes instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
@@ -22,8 +23,11 @@ from apiece.laws.beyond import quiet
 from apiece.laws.provenance import plain, version
 from apiece.records import Table, caveat
 from apiece.reporting import _details, _overview, _samples
+from apiece.reporting._head import head
 from apiece.reporting._payload import packed_size
+from apiece.reporting._why import why
 from apiece.store import Run
+from apiece.uses import Advice, Quality
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +49,9 @@ class ReportOptions(TypedDict, total=False):
     rows: pd.DataFrame | FilePath | None
     ids: str | None
     images: Any
-    advice: pd.DataFrame | None
+    advice: Advice | pd.DataFrame | None
+    quality: Quality | None
+    slices: Any
     aggregate: Aggregate | None
     notes: Sequence[str]
     title: str | None
@@ -61,7 +67,9 @@ def gather(
     rows: pd.DataFrame | FilePath | None = None,
     ids: str | None = None,
     images: Any = None,
-    advice: pd.DataFrame | None = None,
+    advice: Advice | pd.DataFrame | None = None,
+    quality: Quality | None = None,
+    slices: Any = None,
     aggregate: Aggregate | None = None,
     notes: Sequence[str] = (),
     title: str | None = None,
@@ -73,7 +81,11 @@ def gather(
     `apiece.report`.
     """
     points = _samples.places(table, laws.ids)
-    known_rows = None if rows is None else _details.rows_of(laws, rows, ids)
+    known = None if rows is None else _details.keyed_rows(laws, rows, ids)
+    known_rows = None if known is None else known.reindex([str(i) for i in laws.ids.tolist()])
+    text = _details.text_column(known_rows)
+    advised = advice if isinstance(advice, Advice) else None
+    advice = advised.table() if advised is not None else advice
     description: dict[str, Any] = {
         "format": FORMAT,
         "version": version(),
@@ -92,6 +104,9 @@ def gather(
         "k_pool": laws.k_pool,
         "reach": laws.reach,
         "widening": 1.0 if laws.beyond is None else laws.beyond.widening,
+        "n_pool": laws.provenance.n_pool,
+        "head": head(laws, run, dataset, quality, advised),
+        "text": text,
         "curve_k": None,
         "ids": [str(name) for name in laws.ids.tolist()],
         "statuses": [str(member) for member in FitStatus],
@@ -99,7 +114,7 @@ def gather(
         "caveat": caveat(laws.attrs),
         "facts": _overview.facts(laws, table, points, run, level),
         "advice_counts": _overview.advice_counts(advice),
-        "loss": _loss(table, aggregate, level),
+        "loss": _loss(table, aggregate, level, laws.provenance.metric or "loss"),
     }
     arrays = _law_arrays(laws, level)
     if description["terms"] is None:
@@ -115,6 +130,11 @@ def gather(
     taken = sum(packed_size(array.tobytes()) for array in arrays.values())
     taken += packed_size("\n".join(description["ids"]).encode("utf-8"))
     room = _details.Room(_ROOM - taken)
+    if dataset is not None and quality is not None:
+        part = why(laws, dataset, quality, known, slices, text)
+        if room.take(sum(packed_size(array.tobytes()) for array in part.arrays.values())):
+            description |= part.description
+            arrays |= part.arrays
     for part in (
         _details.columns(laws, dataset, known_rows, room),
         _details.pictures(laws, images, room),
@@ -127,7 +147,11 @@ def gather(
 
 def _title(laws: Laws, run: Run | None) -> str:
     what = f"What {laws.n_points:,} points are worth"
-    return what if run is None else f"{what} for {run.manifest.dataset.target}"
+    if run is None:
+        return what
+    file = (run.manifest.dataset.source or {}).get("file")
+    name = "" if file is None else f"{Path(str(file)).name}: "
+    return f"{name}{what[0].lower() if name else 'W'}{what[1:]} for {run.manifest.dataset.target}"
 
 
 def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:
@@ -239,8 +263,13 @@ def _add_samples(
         arrays["sample_delta"] = one_by_one.delta.astype(np.float32)
 
 
-def _loss(table: Table, aggregate: Aggregate | None, level: float) -> dict[str, Any] | None:
-    """Return mean losses by size, and the aggregate law with its interval if there is one."""
+def _loss(
+    table: Table, aggregate: Aggregate | None, level: float, metric: str
+) -> dict[str, Any] | None:
+    """Return mean losses by size, and the aggregate law with its interval if there is one.
+
+    Squared errors become their roots, which are in units of the target.
+    """
     means = _samples.loss_by_size(table)
     if not len(means.k):
         return None
@@ -257,4 +286,17 @@ def _loss(table: Table, aggregate: Aggregate | None, level: float) -> dict[str, 
         curves = {"curve_k": k, "curve": aggregate.mean(k), "low": low, "high": high}
         found |= {name: numbers.tolist() for name, numbers in curves.items()}
         found["k_range"] = [k_min, k_max]
-    return found
+    found["name"] = metric.replace("_", " ")
+    return _rooted(found) if metric == "squared_error" else found
+
+
+def _rooted(loss: dict[str, Any]) -> dict[str, Any]:
+    """Turn squared errors by size into their roots."""
+    mean = np.sqrt(np.maximum(loss["mean"], 0.0))
+    error = np.asarray(loss["error"]) / (2 * np.maximum(mean, 1e-300))
+    curves = {
+        name: np.sqrt(np.maximum(loss[name], 0.0)).tolist()
+        for name in ("curve", "low", "high")
+        if name in loss
+    }
+    return loss | curves | {"mean": mean.tolist(), "error": error.tolist(), "name": "RMSE"}

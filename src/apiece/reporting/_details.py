@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MOST_COLUMNS: Final = 60
 _CELL_LENGTHS: Final = (2000, 500, 120)  # characters of a cell: as many as there is room for
 _DIRECTIONS: Final = 16
+_TEXT: Final = 15  # characters that make a cell a text rather than a word
 _FLOATS: Final = 500_000  # entries of the space of near points kept as they are, beyond as bytes
 
 
@@ -162,6 +163,11 @@ def rows_of(laws: Laws, source: pd.DataFrame | FilePath, ids: str | None = None)
     ids
         The column of ids; None for the index, in a file the row numbers from 0.
     """
+    return keyed_rows(laws, source, ids).reindex([str(name) for name in laws.ids.tolist()])
+
+
+def keyed_rows(laws: Laws, source: pd.DataFrame | FilePath, ids: str | None = None) -> pd.DataFrame:
+    """Return all rows of a table by their ids, as text; those of the points must be among them."""
     table = read_table(source) if isinstance(source, str | os.PathLike) else source
     if ids is not None and ids not in table.columns:
         raise DataError(
@@ -183,7 +189,20 @@ def rows_of(laws: Laws, source: pd.DataFrame | FilePath, ids: str | None = None)
             f"the table of rows {problem}: expected one row for each point, known by its id. Name "
             "the column of ids with ids= (--ids), or set it as the index."
         )
-    return keyed.reindex(names)
+    return keyed
+
+
+def text_column(rows: pd.DataFrame | None) -> str | None:
+    """Return the column that says best what a row is: that with the longest texts, if any."""
+    if rows is None:
+        return None
+    lengths = {
+        str(name): float(rows[name].dropna().astype(str).str.len().median())
+        for name in rows.columns
+        if rows[name].dtype.kind not in "biufMm" and rows[name].notna().any()
+    }
+    best = max(lengths, key=lambda name: lengths[name], default=None)
+    return best if best is not None and lengths[best] >= _TEXT else None
 
 
 def _ends(laws: Laws) -> FloatArray:

@@ -9,19 +9,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece.data import Dataset, read_again, read_table
+from apiece.engines import MODELS
 from apiece.errors import ApieceError, FitError
 from apiece.estimators import Aggregate, fit_aggregate
 from apiece.laws import Laws
 from apiece.records import Contributions
 from apiece.store import Run
-from apiece.uses import Advice
+from apiece.uses import Advice, Quality, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Advise = Callable[..., Advice]
 
-_MOST_ASKED: Final = 2_000  # rows that are judged unasked: that takes some seconds
+_QUICK: Final = ("auto", "logistic", "linear", "ridge", "poisson", "knn", "tree")
+_MOST_ASKED: Final = 25_000  # rows that are judged unasked, by quick models: a minute or two
+_MOST_SLOW: Final = 2_000  # and by others
 
 
 def find(
@@ -35,6 +38,7 @@ def find(
     advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
     judge: bool = True,
+    progress: bool | None = None,
 ) -> dict[str, Any]:
     """Return options of `gather`: those that are given, and those that can be found.
 
@@ -45,7 +49,9 @@ def find(
     advise
         What gives advice, `apiece.advise`.
     judge
-        Whether advice may be worked out, which trains models.
+        Whether models may be trained, for advice and to measure how good the model is.
+    progress
+        Whether to show a bar, as in `advise`.
 
     Examples
     --------
@@ -62,10 +68,7 @@ def find(
         if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
             rows, ids = _rows(dataset), None
     if advice is True:
-        advice = _advice(run, advise, dataset, notes) if judge else False
-    elif isinstance(advice, Advice):
-        notes.append(f"Advice. {advice.headline()}")
-        advice = advice.table()
+        advice = _advice(run, advise, dataset, notes, progress) if judge else False
     if aggregate is True:
         aggregate = _aggregate(run, notes)
     return {
@@ -73,6 +76,7 @@ def find(
         "rows": rows,
         "ids": ids,
         "advice": None if advice is False else advice,
+        "quality": _quality(run, laws, dataset, progress) if judge else None,
         "aggregate": None if aggregate is False else aggregate,
         "notes": notes,
     }
@@ -113,26 +117,46 @@ def _aggregate(run: Run | Contributions, notes: list[str]) -> Aggregate | bool:
         return False
 
 
+def _quality(
+    run: Run | Contributions, laws: Laws, dataset: Dataset | None, progress: bool | None
+) -> Quality | None:
+    """Measure the run's own model on rows that it has not seen, if its name says what it is."""
+    model = laws.provenance.model
+    if dataset is None or model not in MODELS or dataset.n_points > _most(model):
+        return None
+    try:
+        return quality(dataset, model, progress=progress)
+    except (ApieceError, ValueError):  # such as a class with a single row
+        return None
+
+
 def _advice(
-    run: Run | Contributions, advise: Advise, dataset: Dataset | None, notes: list[str]
-) -> pd.DataFrame | bool:
-    """Advise for every row, where that takes seconds; the effect goes to the notes."""
+    run: Run | Contributions,
+    advise: Advise,
+    dataset: Dataset | None,
+    notes: list[str],
+    progress: bool | None,
+) -> Advice | bool:
+    """Advise for every row, where that takes seconds or a minute."""
     if dataset is None:
         notes.append("There is no advice: the data is not at hand. Pass dataset=.")
         return False
-    if dataset.n_points > _MOST_ASKED:
+    model = run.provenance().get("model", "auto") if isinstance(run, Run) else "auto"
+    if dataset.n_points > _most(model):
         notes.append(
-            f"There is no advice, which takes a while for {dataset.n_points:,} rows. Pass "
-            "advice=apiece.advise(run), or call apiece advise."
+            f"There is no advice, which takes a while for {dataset.n_points:,} rows of this model. "
+            "Pass advice=apiece.advise(run), or call apiece advise."
         )
         return False
     try:
         if isinstance(run, Run):
-            advice = advise(run, dataset=dataset, progress=False)
-        else:
-            advice = advise(dataset, progress=False)
+            return advise(run, dataset=dataset, progress=progress)
+        return advise(dataset, progress=progress)
     except ApieceError as error:
         notes.append(f"There is no advice: {error}")
         return False
-    notes.append(f"Advice. {advice.headline()}")
-    return advice.table()
+
+
+def _most(model: object) -> int:
+    """Return how many rows are judged unasked."""
+    return _MOST_ASKED if model in _QUICK else _MOST_SLOW

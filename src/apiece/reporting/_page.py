@@ -21,7 +21,16 @@ STYLES: Final = (f"{_UPLOT}.min.css", "report.css")
 SCRIPTS: Final = (
     f"{_UPLOT}.iife.min.js",
     *("data.js", "laws.js", "charts.js", "table.js"),  # what knows nothing of this page
-    *("state.js", "overview.js", "points.js", "point.js", "plane.js", "live.js", "report.js"),
+    *(
+        "state.js",
+        "overview.js",
+        "points.js",
+        "point.js",
+        "why.js",
+        "plane.js",
+        "live.js",
+        "report.js",
+    ),
 )
 
 

@@ -32,10 +32,12 @@ def report(
     ids: str | None = None,
     images: Any = None,
     advice: Advice | pd.DataFrame | bool = True,
+    slices: Any = None,
     aggregate: Aggregate | bool = True,
     title: str | None = None,
     level: float = 0.9,
     memory: int | str | None = None,
+    progress: bool | None = None,
 ) -> Path:
     """Write an interactive report: one HTML file that opens in any browser, without a network.
 
@@ -61,8 +63,12 @@ def report(
         shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
     advice
         What to do with each point: from `advise`, or a table indexed by id with ``advice``, and
-        perhaps ``reason`` and ``probability``. True for what `advise` says, if that takes seconds;
-        False for none.
+        perhaps ``reason`` and ``probability``. True for what `advise` says, if that takes a minute
+        or two at most; False for none.
+    slices
+        What divides the scoring rows, so that the page says for whom a point is good or bad: a
+        column of ``rows``, or a series or mapping from ids. Numbers are cut into quarters. None for
+        the classes.
     aggregate
         The law of the loss itself, drawn through the mean losses; True for what `aggregate`
         finds, False for none.
@@ -72,6 +78,9 @@ def report(
         Coverage of the intervals.
     memory
         What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
+    progress
+        True for a bar on standard error, False for none, None for a bar on a terminal or in a
+        notebook if the work takes more than two seconds.
 
     Returns
     -------
@@ -97,8 +106,10 @@ def report(
         ids=ids,
         advice=advice,
         aggregate=aggregate,
+        progress=progress,
     )
-    shown: dict[str, Any] = {"images": images, "title": title, "level": level, **found}
+    shown: dict[str, Any] = {"images": images, "slices": slices, "title": title, "level": level}
+    shown |= found
     return write_report(run, known, to, memory=memory, **shown)
 
 

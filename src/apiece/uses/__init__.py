@@ -28,6 +28,7 @@ from apiece.uses._models import compare_laws
 from apiece.uses._movers import movers
 from apiece.uses._neighbours import knn_shapley
 from apiece.uses._plausible import plausibility
+from apiece.uses._quality import Quality, quality
 from apiece.uses._ranks import add_ranks, draw_values, drawn_values
 from apiece.uses._redundancy import Joint, Together
 from apiece.uses._rules import Quotas, Rules, make_rules
@@ -49,6 +50,7 @@ __all__ = [
     "Joint",
     "Kind",
     "LeaveOneOut",
+    "Quality",
     "Quotas",
     "Redundancy",
     "Rules",
@@ -80,6 +82,7 @@ __all__ = [
     "movers",
     "nodes",
     "plausibility",
+    "quality",
     "random_values",
     "select",
     "size_weights",

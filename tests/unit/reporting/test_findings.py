@@ -55,7 +55,8 @@ def test_advice_and_the_law_of_the_loss_are_there_unasked(tmp_path):
     words = [description["advices"][code] for code in arrays["advice"]]
     advice = apiece.advise(run, dataset=dataset)
     assert words == advice["advice"].tolist()
-    assert any(advice.headline() in note for note in description["notes"])
+    assert description["head"]["advice"]["headline"] == advice.headline()
+    assert "all" in [part[0] for part in description["head"]["advice"]["effect"]]
     assert sum(count for _, count in description["advice_counts"]) == len(laws)
     assert (
         description["loss"]["curve"]

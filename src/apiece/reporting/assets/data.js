@@ -6,13 +6,15 @@ const ARRAY_TYPES = {
 };
 
 function bytesOf(base64) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const native = /** @type {any} */ (Uint8Array);
+  if (native.fromBase64) return native.fromBase64(base64);
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
   return bytes;
 }
 
+/** @returns {Promise<Report>} */
 async function readReport(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(stream).arrayBuffer();

@@ -4,6 +4,7 @@
    A family sends the terms of a sum, sum_j u_j f_j(k) over its linear local coordinates u_j, see
    apiece.laws.Family.page_terms, or else curves that were sampled at some sizes. */
 
+/** @param {Report} report */
 function makeLaws(report) {
   const { arrays, decay } = report;
   const n = report.ids.length;
@@ -246,6 +247,7 @@ function directionsOf(p) {
 }
 
 /* Curves known at sizes that are equally far apart on a log scale: cubic between them. */
+/** @param {Report} report */
 function sampledCurves(report) {
   const { arrays, curve_k: sizes, z } = report;
   const count = sizes.length;

@@ -19,17 +19,19 @@ async function follow() {
   }
 }
 
+let lastHistory = "";
+
 function showProgress(news) {
   $("live").hidden = false;
-  $("progress").value = news.planned ? news.stored / news.planned : 0;
+  $("progress").value = String(news.planned ? news.stored / news.planned : 0);
   const share = news.planned ? Math.floor((100 * news.stored) / news.planned) : 0;
   const fitted = news.version ? `laws fitted to ${whole(news.fitted)} of them` : "no laws yet";
   $("progress-text").textContent = news.trouble || (news.is_complete
     ? `Complete: ${whole(news.stored)} contributions; ${fitted}.`
     : `${share} %: ${whole(news.stored)} of ${whole(news.planned)} contributions; ${fitted}. This page follows.`);
   const text = JSON.stringify(news.history);
-  if (news.history.length && text !== showProgress.last) {
-    showProgress.last = text;
+  if (news.history.length && text !== lastHistory) {
+    lastHistory = text;
     charts.history?.destroy();
     charts.history = historyChart($("history-chart"), news.history);
     const last = news.history.at(-1);

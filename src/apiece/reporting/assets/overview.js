@@ -1,50 +1,83 @@
 "use strict";
-/* The first screen: what was run, how good the fits are, what was spent; and the choices of filters. */
+/* The first screen: what to do, the model and how good it is, whether more data would help; at the
+   end of the page what was run; and the choices of filters. */
 
 function showOverview() {
+  showAdvised();
+  showModel();
   const cards = Object.entries(report.facts).map(([title, facts]) => {
     const list = facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]);
     return element("div", { className: "card" }, [element("h2", { text: title }), element("dl", {}, list)]);
   });
-  const filter = (id, names) => (name) => {
-    $(id).value = String(names.indexOf(name));
-    $(id).dispatchEvent(new Event("change"));
-    $("points").scrollIntoView();
-  };
-  cards[Math.min(1, cards.length - 1)].append(bars(report.status_counts, filter("status", report.statuses)));
-  if (report.advice_counts.length) {
-    const advised = [element("h2", { text: "Advice" }), bars(report.advice_counts, filter("advice", report.advices), "statuses compact")];
-    const last = cards.pop();
-    cards.push(element("div", { className: "stack" }, [last, element("div", { className: "card" }, advised)]));
-  }
+  const list = (name) => listOnly("status", report.statuses, name);
+  cards[Math.min(1, cards.length - 1)].append(bars(report.status_counts, list));
   $("facts").replaceChildren(...cards);
   $("notes").replaceChildren(...report.notes.map((text) => element("p", { text })));
-  $("made").textContent = `Made by apiece ${report.version}. Values are in units of ${report.metric}; positive means that the point helps.`;
-  const [low, high] = report.k_range.map(whole);
-  $("lead").textContent = `What each point is expected to change when it joins a training set of k others, in units of ${report.metric}. Sampled from k = ${low} to ${high}; move the size to rank the points anew.`;
+  $("made").textContent = `Made by apiece ${report.version}. Values are in units of ${metricWords()}; positive means that the point helps.`;
+  const metric = metricWords();
+  $("lead").textContent = `A point's value is by how much ${metric} falls when the point joins a training set of k others: positive helps, negative harms. Choose the size k below.`;
   $("caveat").hidden = !report.caveat;
   $("caveat").textContent = report.caveat ?? "";
   charts.loss?.destroy();
   charts.loss = null;
   $("loss").hidden = !report.loss;
   if (report.loss) {
-    charts.loss = lossChart($("loss-chart"), report.loss, report.metric);
+    charts.loss = lossChart($("loss-chart"), report.loss, report.loss.name);
     const [first, last] = [report.loss.mean[0], report.loss.mean.at(-1)];
-    $("loss-chart").setAttribute("aria-label", `Mean loss falls from ${short(first)} to ${short(last)} over the sampled sizes`);
+    $("loss-chart").setAttribute("aria-label", `Mean ${report.loss.name} falls from ${short(first)} to ${short(last)} over the sampled sizes`);
     $("loss-words").textContent = lossWords(report.loss);
   }
 }
 
+/* What to do: the advice in a sentence, its measured effect by part, and how many rows it is about. */
+function showAdvised() {
+  const { advice } = report.head;
+  $("do").hidden = !advice && !report.advice_counts.length;
+  $("do-words").textContent = advice?.headline ?? "";
+  $("do-scope").textContent = advice?.scope ?? "";
+  const parts = (advice?.effect ?? []).filter(([name]) => name !== "all" || advice.effect.length > 2);
+  $("do-effect").hidden = !report.advice_counts.some(([name]) => name === "drop" || name === "relabel");
+  $("do-effect").replaceChildren(...parts.map(([name, rows, ...changes]) =>
+    element("li", {}, [element("b", { text: name === "all" ? "together" : `${name} ${rows}` }), ...changes.map((text) => element("span", { text }))]),
+  ));
+  const list = (name) => {
+    state.sort = { key: "value", falling: name === "keep" };
+    listOnly("advice", report.advices, name);
+  };
+  $("do-counts").replaceChildren(bars(report.advice_counts, list, "statuses compact"));
+}
+
+/* List the points with one word, from the top. */
+function listOnly(id, names, name) {
+  $(id).value = String(names.indexOf(name));
+  $(id).dispatchEvent(new Event("change"));
+  $("points").scrollIntoView();
+}
+
+function showModel() {
+  const { file, data, model, measures } = report.head;
+  const facts = [["file", file], ["data", data], ["model", model], ["scored by", metricWords()]].filter(([, text]) => text);
+  $("model").hidden = !data && !measures.length;
+  $("measures").replaceChildren(...measures.map(([name, text]) =>
+    element("p", {}, [element("b", { text }), element("span", { text: name })]),
+  ));
+  if (measures.length) $("measures").append(element("p", { className: "hint", text: "on rows it has not seen, by five folds" }));
+  $("model-facts").replaceChildren(...facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]));
+}
+
+const metricWords = () => report.metric.replaceAll("_", " ");
+
+/** @param {Loss} loss */
 function lossWords({ curve, curve_k: sizes, low, high, k_range: sampled }) {
   if (!curve) return "";
   const now = curve[sizes.findIndex((k) => k >= sampled[1])];
   const percent = `${Math.round(100 * report.level)}\u00a0%`;
-  return `${short(now)} at ${whole(sampled[1])} points; predicted at ${whole(sizes.at(-1))}: ${short(curve.at(-1))} (${percent} interval ${short(low.at(-1))} to ${short(high.at(-1))}).`;
+  return `${report.loss.name} ${short(now)} at ${whole(sampled[1])} points; predicted at ${whole(sizes.at(-1))}: ${short(curve.at(-1))} (${percent} interval ${short(low.at(-1))} to ${short(high.at(-1))}).`;
 }
 
 /* How many points have each word, as bars; a click lists them. */
 function bars(counts, onClick, className = "statuses") {
-  const total = report.ids.length;
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
   const lines = counts.map(([name, count]) => {
     const bar = element("span", { className: "bar", "aria-hidden": "true" });
     bar.style.width = `${(100 * count) / total}%`;

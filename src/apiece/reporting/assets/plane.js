@@ -196,13 +196,14 @@ function showPlane() {
   [$("x-name").textContent, $("y-name").textContent] = pick.names;
 }
 
+/** @type {[string, "x" | "y", 0 | 1][]} boxes, and the ends of the region they hold */
 const LIMITS = [["x-low", "x", 0], ["x-high", "x", 1], ["y-low", "y", 0], ["y-high", "y", 1]];
 
 function setRegion(region, isDrawn = false) {
   state.region = region;
   $("only-region").checked = region !== null;
   if (isDrawn || !region) {
-    for (const [id, side, end] of LIMITS) $(id).value = region ? Number(region[side][end].toPrecision(6)) : "";
+    for (const [id, side, end] of LIMITS) $(id).value = region ? String(Number(region[side][end].toPrecision(6))) : "";
   }
   if (!region) charts.plane.chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   table.toTop();

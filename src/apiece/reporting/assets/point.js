@@ -48,7 +48,7 @@ function showPoint() {
   const reach = [low, Math.max(high * 10, Math.min(state.k * 1.2, report.k_reach[1]))];
   if (curves.every(({ mean }) => Number.isFinite(mean(report.k_ref)))) {
     charts.curve = curveChart($("curve-chart"), {
-      curves, kRange: report.k_range, kReach: reach, label: report.metric,
+      curves, kRange: report.k_range, kReach: reach, label: metricWords(),
       at: () => state.k, isLog: $("log-values").checked,
     });
   }
@@ -56,9 +56,10 @@ function showPoint() {
   $("curve-caption").textContent =
     `Line: the law, solid where sampled, dashed beyond, with its ${percent} interval. Marks: means of the samples by size, with standard errors${report.arrays.sample_start ? "; specks: single samples" : ""}.`;
   showLead();
-  showCrossing(reach);
+  showCrossing();
   showNumbers(reach);
   showAbout();
+  showWhy();
   showNear();
   showSwaps();
 }
@@ -68,14 +69,32 @@ function sentence(point) {
   const verb = value[point] < 0 ? "raise" : "lower";
   const interval = Number.isFinite(low) ? ` (${Math.round(100 * report.level)}\u00a0% interval ${short(low)} to ${short(high)})` : "";
   if (Number.isNaN(value[point])) return "has no law.";
-  return `is expected to ${verb} ${report.metric} by ${short(Math.abs(value[point]))}${interval}, rank ${whole(rank[point])} of ${whole(laws.n)}.`;
+  return `is expected to ${verb} ${metricWords()} by ${short(Math.abs(value[point]))}${interval}${rootWords(value[point])}, rank ${whole(rank[point])} of ${whole(laws.n)}.`;
+}
+
+/* A change of a squared error as a change of its root, in units of the target: d / (2 RMSE). */
+function rootWords(change) {
+  const { head, loss, metric } = report;
+  if (metric !== "squared_error" || !loss) return "";
+  const root = lossAt(state.k);
+  const unit = head.target ? ` in units of ${head.target}` : "";
+  return `: RMSE ${change < 0 ? "rises" : "falls"} by ${short(Math.abs(change) / (2 * root), 2)} of ${short(root)}${unit}`;
+}
+
+/* The mean loss at a size, between those that were sampled. */
+function lossAt(k) {
+  const { k: sizes, mean } = report.loss;
+  const after = sizes.findIndex((size) => size >= k);
+  if (after === 0) return mean[0];
+  if (after < 0) return mean.at(-1);
+  const share = Math.log(k / sizes[after - 1]) / Math.log(sizes[after] / sizes[after - 1]);
+  return mean[after - 1] + share * (mean[after] - mean[after - 1]);
 }
 
 function showLead() {
   const label = labelOf(state.open);
   const who = label === "" ? "It" : `Label ${label}; it`;
-  const advice = adviceOf(state.open);
-  $("point-lead").textContent = `${who} ${sentence(state.open)}${advice ? ` Advice: ${advice}.` : ""}`;
+  $("point-lead").textContent = `${who} ${sentence(state.open)}`;
   const words = `Curve of point ${report.ids[state.open]}. At k = ${state.k} it ${sentence(state.open)}`;
   $("curve-chart").setAttribute("aria-label", words);
 }
@@ -109,24 +128,36 @@ function showNumbers(reach) {
 function showAbout() {
   const point = state.open;
   const { arrays } = report;
-  const facts = report.parameters.map((name) => [PARAMETER_NAMES[name] ?? name, short(arrays[`param_${name}`][point], 4)]);
+  const law = report.parameters.map((name) => [PARAMETER_NAMES[name] ?? name, short(arrays[`param_${name}`][point], 4)]);
   for (const [name, words] of [["sigma", "σ (noise)"], ["beta", "β (noise)"], ["r2", "R²"]]) {
-    if (arrays[name]) facts.push([words, short(arrays[name][point])]);
+    if (arrays[name]) law.push([words, short(arrays[name][point])]);
   }
-  facts.push(["samples", whole(arrays.n_samples[point])], ["status", report.statuses[arrays.status[point]]]);
-  if (report.advices) {
-    const odds = arrays.probability ? `, probability ${short(arrays.probability[point], 2)}` : "";
-    facts.push(["advice", (adviceOf(point) || "none") + odds]);
-    if (report.reasons) facts.push(["reason", report.reasons[arrays.reason[point]]]);
-  }
-  const long = [];
+  law.push(["samples", whole(arrays.n_samples[point])], ["status", report.statuses[arrays.status[point]]]);
+  const [facts, long] = [[], []];
   for (const { name, text, array } of report.columns ?? []) {
     if (text && text[point].length > 60) long.push([name, text[point]]);
     else facts.push([name, text ? text[point] : short(arrays[array][point], 4)]);
   }
-  const list = facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]);
+  const listed = (pairs) => element("dl", { className: "about" }, pairs.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]));
   const texts = long.flatMap(([name, text]) => [element("h4", { text: name }), element("blockquote", { text })]);
-  $("about").replaceChildren(...pictureOf(point), ...texts, element("dl", { className: "about" }, list));
+  $("point-what").replaceChildren(...pictureOf(point), ...texts);
+  $("about").replaceChildren(listed(facts));
+  $("about-title").hidden = facts.length === 0;
+  $("law").replaceChildren(listed(law));
+  showAdvice(point);
+}
+
+function showAdvice(point) {
+  const { arrays, reasons, advices } = report;
+  $("point-advice").hidden = !advices;
+  if (!advices) return;
+  const odds = arrays.probability && adviceOf(point) !== "keep" ? `, probability ${short(arrays.probability[point], 2)}` : "";
+  const reason = reasons ? reasons[arrays.reason[point]] : "";
+  $("point-advice").replaceChildren(
+    element("b", { text: `Advice: ${adviceOf(point) || "none"}` }),
+    element("span", { text: `${odds}${reason ? `. Reason: ${reason}.` : ""}` }),
+  );
+  $("point-advice").dataset.advice = adviceOf(point);
 }
 
 function pictureOf(point) {
@@ -140,7 +171,7 @@ function pictureOf(point) {
 
 function showNear() {
   $("near-title").textContent = `Nearest points, by ${report.near.by}`;
-  const told = (point) => [labelOf(point), short(value[point])].filter(Boolean).join(", ");
+  const told = (point) => [[labelOf(point), short(value[point])].filter(Boolean).join(", "), textOf(point)].filter(Boolean).join(" · ");
   const found = nearestTo(report, state.open, 6);
   $("near").replaceChildren(...found.map((point) => otherPoint(point, told(point))));
 }
@@ -178,7 +209,7 @@ function compare(point) {
 function compareById() {
   const id = $("other").value.trim();
   const point = report.ids.indexOf(id);
-  $("other").setAttribute("aria-invalid", id !== "" && point < 0);
+  $("other").setAttribute("aria-invalid", String(id !== "" && point < 0));
   compare(point);
   if (id !== "" && point < 0) $("crossing").textContent = `There is no point ${id}.`;
 }

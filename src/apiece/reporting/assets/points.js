@@ -21,10 +21,10 @@ const adviceOf = (point) => (report.advices ? report.advices[report.arrays.advic
 
 function tableColumns() {
   const { arrays } = report;
-  const number = (key, title, values, className = "number wide", hint) => ({
+  const number = (key, title, values, className = "number wide", hint, digits = 3) => ({
     key, title, className, hint,
     keys: () => values,
-    fill: (cell, i) => (cell.textContent = short(values[i])),
+    fill: (cell, i) => (cell.textContent = short(values[i], digits)),
   });
   const words = (key, title, text, className = "words", hint) => {
     let ranks = null;
@@ -51,28 +51,57 @@ function tableColumns() {
     { key: "rank", title: "Rank", className: "number narrow", keys: () => rank, fill: (c, i) => (c.textContent = Number.isNaN(rank[i]) ? "–" : whole(rank[i])) },
     words("id", "Point", (i) => report.ids[i], "words id"),
   ];
+  if (arrays.picture_start) found.push({ title: "Picture", className: "thumb", fill: fillPicture });
   found.push(
     number("value", "Value", value, "number value", "Sort by value at this size"),
     { key: "width", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => highs.map((high, i) => high - lows[i]), fill: fillInterval },
   );
   if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
-  if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number"));
+  if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number", "Sort", 6));
+  if (arrays.predicted) {
+    const column = words("predicted", "Predicted", predictedOf, "words predicted", "By a model that has not seen the point");
+    const { fill } = column;
+    column.fill = (cell, i) => {
+      fill(cell, i);
+      cell.classList.toggle("differs", report.classes[arrays.predicted[i]] !== labelOf(i));
+    };
+    found.push(column);
+  }
+  if (arrays.predicted_value) found.push(number("predicted", "Predicted", arrays.predicted_value, "number predicted", "By a model that has not seen the point", 6));
   if (report.advices) found.push(words("advice", "Advice", adviceOf, "words advice"));
+  if (report.text) found.push(words("text", report.text, textOf, "words text"));
   if (report.decay) {
-    found.push(...report.parameters.map((name) => number(name, parameterName(name), arrays[`param_${name}`], `number wide ${name}`)));
+    found.push(...report.parameters.map((name) => number(name, parameterName(name), arrays[`param_${name}`], `number extra ${name}`)));
   } else {
     // Parameters such as coefficients say little one by one; how fast the value fades does.
     found.push({
-      key: "exponent", title: "α(k)", className: "number wide alpha", hint: "How fast its value fades at this size: minus the slope of log|value| against log k",
+      key: "exponent", title: "α(k)", className: "number extra alpha", hint: "How fast its value fades at this size: minus the slope of log|value| against log k",
       keys: () => exponents(state.k), fill: (cell, i) => (cell.textContent = short(laws.exponent(i, state.k), 2)),
     });
   }
-  if (arrays.r2) found.push(number("r2", "R²", arrays.r2));
-  found.push(number("n_samples", "Samples", arrays.n_samples, "number wide samples"));
-  if (arrays.probability) found.push(number("probability", "Probability", arrays.probability));
-  found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words wide status"));
+  if (arrays.r2) found.push(number("r2", "R²", arrays.r2, "number extra"));
+  found.push(number("n_samples", "Samples", arrays.n_samples, "number extra samples"));
+  if (arrays.probability) found.push(number("probability", "Probability", arrays.probability, "number extra"));
+  found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words extra status"));
   $("table").classList.toggle("advised", report.advices !== undefined);
+  $("table").classList.toggle("told", Boolean(report.text));
   return found;
+}
+
+/* What is in the column that says best what a point is. */
+function textOf(point) {
+  return report.text ? (report.columns.find(({ name }) => name === report.text)?.text?.[point] ?? "") : "";
+}
+
+function predictedOf(point) {
+  const { predicted, predicted_p: probability, predicted_value: number } = report.arrays;
+  if (number) return short(number[point], 6);
+  return predicted ? `${report.classes[predicted[point]]} (${percentOf(probability[point])})` : "";
+}
+
+function fillPicture(cell, point) {
+  const [picture] = pictureOf(point);
+  cell.replaceChildren(...(picture ? [picture] : []));
 }
 
 function exponents(k) {
@@ -98,14 +127,15 @@ function fillInterval(cell, i) {
   picture.className = `forest ${value[i] < 0 ? "harms" : "helps"}`;
   cell.title = words.textContent = isKnown ? `${short(low)} to ${short(high)}` : "unknown";
   if (!isKnown) return;
-  const place = (v) => 50 + 50 * Math.max(-1, Math.min(1, v / scaleOfBars));
+  const place = (v) => 50 + (50 * Math.asinh(v / scaleOfBars)) / reachOfBars;
   const [bar, dot] = picture.children;
   bar.style.left = `${place(low)}%`;
   bar.style.width = `${Math.max(0.5, place(high) - place(low))}%`;
   dot.style.left = `${place(value[i])}%`;
 }
 
-let scaleOfBars = 1;
+/* Bars are linear about zero and logarithmic far from it, so that none leaves its cell. */
+let [scaleOfBars, reachOfBars] = [1, 1];
 
 function sortBy(key) {
   const startsFalling = !["id", "label", "status", "advice", "rank"].includes(key);
@@ -192,7 +222,8 @@ function exported() {
   const points = chosen.length ? chosen : Array.from(listed);
   const extra = [];
   if (report.arrays.label || report.arrays.label_number) extra.push(["label", labelOf]);
-  if (report.advices) extra.push(["advice", adviceOf]);
+  if (report.arrays.predicted || report.arrays.predicted_value) extra.push(["predicted", predictedOf]);
+  if (report.advices) extra.push(["advice", adviceOf], ["advice_for", () => report.n_pool ?? ""]);
   if (report.caveat) extra.push(["approximate", () => "True"]);
   const head = ["point", "k", "rank", "value", "low", "high", "status", ...extra.map(([name]) => name)];
   const rows = points.map((i) => [

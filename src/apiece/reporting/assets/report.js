@@ -52,15 +52,21 @@ function setUpSlider() {
     return mark;
   });
   $("ticks").replaceChildren(...marks);
+  $("yours").hidden = !report.n_pool;
+  if (report.n_pool) {
+    $("yours").style.left = `${place(report.n_pool)}%`;
+    $("yours").textContent = `▲ your data: ${whole(report.n_pool)}`;
+    $("yours").classList.toggle("late", place(report.n_pool) > 55);
+  }
 }
 
 function setSize(k) {
   const [low, high] = report.k_reach;
-  state.k = Math.max(1, Math.round(k));
+  state.k = Math.max(low, Math.min(high, Math.round(k)));
   const fraction = Math.log(state.k / low) / Math.log(high / low);
   const position = String(Math.round(1000 * Math.max(0, Math.min(1, fraction))));
   if (document.activeElement !== $("slider")) $("slider").value = position;
-  if (document.activeElement !== $("size-number")) $("size-number").value = state.k;
+  if (document.activeElement !== $("size-number")) $("size-number").value = String(state.k);
   const [from, to] = report.k_range;
   const beyond = state.k > to ? state.k / to : state.k < from ? from / state.k : 0;
   const note = beyond ? `extrapolated, ${short(beyond, 2)} × ${state.k > to ? "beyond" : "below"} the sampled sizes` : "within the sampled sizes";
@@ -82,9 +88,13 @@ function evaluate() {
   rank.fill(NaN);
   let known = 0;
   while (known < laws.n && !Number.isNaN(value[byValue[known]])) rank[byValue[known]] = ++known;
-  // Bars reach as far as all but the most extreme points do: one in fifty at either end.
-  const end = (share) => (known ? Math.abs(value[byValue[Math.floor(share * (known - 1))]]) : 0);
-  scaleOfBars = 1.2 * Math.max(end(0.02), end(0.98)) || 1;
+  let most = 0;
+  for (let i = 0; i < laws.n; i++) {
+    for (const end of [lows[i], highs[i], value[i]]) if (Math.abs(end) > most && Number.isFinite(end)) most = Math.abs(end);
+  }
+  const size = (share) => Math.abs(value[byValue[Math.floor(share * (known - 1))]]) || 0;
+  scaleOfBars = (known ? Math.max(size(0.1), size(0.9)) : 0) || 1;
+  reachOfBars = 1.05 * Math.asinh(most / scaleOfBars) || 1;
 }
 
 function listen() {
@@ -98,7 +108,15 @@ function listen() {
       setSize(low * Math.exp((Number($("slider").value) / 1000) * Math.log(high / low)));
     });
   });
-  $("size-number").addEventListener("change", () => setSize(Number($("size-number").value) || report.k_range[1]));
+  $("size-number").addEventListener("change", () => {
+    if ($("size-number").value === "") return;
+    const asked = Number($("size-number").value);
+    setSize(asked);
+    $("size-number").value = String(state.k);
+    if (asked !== state.k) $("size-note").textContent += `; sizes go from ${report.k_reach.map(whole).join(" to ")}`;
+  });
+  $("all-columns").addEventListener("change", () => $("table").classList.toggle("all", $("all-columns").checked));
+  $("yours").addEventListener("click", () => setSize(report.n_pool));
   for (const id of ["search", "label", "sign", "status", "advice", "only-region", "only-selected"]) {
     $(id).addEventListener($(id).tagName === "SELECT" ? "change" : "input", () => {
       table.toTop();
@@ -124,7 +142,7 @@ function listen() {
   for (const [id] of LIMITS) $(id).addEventListener("change", regionFromNumbers);
   $("draw-region").addEventListener("click", () => {
     const isDrawing = $("plane-chart").classList.toggle("drawing");
-    $("draw-region").setAttribute("aria-pressed", isDrawing);
+    $("draw-region").setAttribute("aria-pressed", String(isDrawing));
   });
   $("region-clear").addEventListener("click", () => setRegion(null));
   const recolour = () => {
@@ -138,7 +156,7 @@ function listen() {
 }
 
 async function start() {
-  const isLive = document.querySelector('meta[name="apiece-mode"]').content === "live";
+  const isLive = /** @type {HTMLMetaElement} */ (document.querySelector('meta[name="apiece-mode"]')).content === "live";
   try {
     listen();
     const text = $("data").textContent;

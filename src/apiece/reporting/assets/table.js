@@ -6,6 +6,7 @@ const ROWS_BESIDE = 6; // rows kept above and below those in sight
 const ROWS_ON_PAPER = 40;
 
 /* Make an element. All text becomes text nodes: nothing a user wrote is ever markup. */
+/** @param {string} name @param {Record<string, any>} options @param {(Node | string)[]} children @returns {any} */
 function element(name, { className, text, ...attributes } = {}, children = []) {
   const made = document.createElement(name);
   if (className) made.className = className;
