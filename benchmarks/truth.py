@@ -338,6 +338,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=100)
     parser.add_argument("--truth", type=int, default=400, help="training sets of each size")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--name", default="truth", help="of the result file")
     parser.add_argument("--agreement", action="store_true")
     parser.add_argument("--picture", action="store_true")
     options = parser.parse_args()
@@ -347,7 +348,9 @@ def main() -> None:
 
 def suite(options: argparse.Namespace) -> None:
     """Score every way to estimate on every set, for tables of several sizes."""
-    results = Results("truth", COLUMNS, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets))
+    results = Results(
+        options.name, COLUMNS, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets)
+    )
     for name in options.sets:
         held = load(options.data, name, options.seed)
         part = "choosing" if name in CHOSEN_ON else "apart"
