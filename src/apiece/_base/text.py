@@ -37,6 +37,16 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
 
 
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of an error's message, or the name of its class without a message.
+
+    >>> first_line(ValueError("no such column.\nSee below")), first_line(KeyError())
+    ('no such column', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".")[:200] if lines else type(error).__name__
+
+
 def without_formula(cell: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would compute; numbers stay.
 

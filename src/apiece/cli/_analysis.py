@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from apiece._base.text import first_line
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
@@ -279,6 +280,6 @@ def _read_table(path: Path, column: str) -> pd.DataFrame:
         return table.set_index("point")[[column]]
     except Exception as error:  # whatever the reader of a broken file raises
         raise DataError(
-            f"{path} cannot be used ({str(error).splitlines()[0]}): expected a run, or a .csv or "
+            f"{path} cannot be used ({first_line(error)}): expected a run, or a .csv or "
             f".parquet file with the columns point and {column}. Check the path and the columns."
         ) from error

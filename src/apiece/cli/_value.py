@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from apiece._base.text import first_line
 from apiece.cli._common import Numbers, Sizes, common
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
@@ -198,7 +199,7 @@ def _ids(path: Path) -> list[str]:
         table = pd.read_csv(path, dtype=str)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{path} holds no ids ({str(error).splitlines()[0]}): expected a CSV file with a "
+            f"{path} holds no ids ({first_line(error)}): expected a CSV file with a "
             "column point. Pass another file."
         ) from error
     if "point" not in table and len(table.columns) != 1:
@@ -218,6 +219,6 @@ def _costs(path: Path) -> pd.Series:
         return table.set_index("point")["cost"]
     except (OSError, KeyError, ValueError) as error:
         raise DataError(
-            f"{path} holds no costs ({str(error).splitlines()[0]}): expected a CSV file with the "
+            f"{path} holds no costs ({first_line(error)}): expected a CSV file with the "
             "columns point and cost. Name them so."
         ) from error

@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_numeric_dtype
 
 from apiece._base.check import unknown_name
+from apiece._base.text import first_line
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import check_numbers
 from apiece.data._groups import as_groups
@@ -155,7 +156,7 @@ def as_matrix(X: Any, what: str, *, n_features: int | None = None) -> Rows:
     try:
         matrix: Any = X.tocsr() if is_sparse(X) else _as_numbers(X)
     except (TypeError, ValueError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
+        said = first_line(error)
         raise DataError(
             f"{what} cannot be read as numbers ({said}): expected an array of shape (rows, "
             "features). For columns of words use Dataset.from_pandas, which encodes them."

@@ -25,6 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from apiece._base.rng import stream
+from apiece._base.text import first_line
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import check_scale, read_cells
 from apiece.data._columns import Roles, decide_roles
@@ -240,8 +241,9 @@ def fit_transformer(transformer: Any, pool: Rows, y: AnyArray) -> tuple[Any, Row
         raise
     except Exception as error:
         raise DataError(
-            f"the transformer failed on the rows of the pool ({_first_line(error)}): expected one "
-            "that turns them into features. Fix the transformer (preprocess=) or the rows."
+            f"the transformer failed on the rows of the pool ({type(error).__name__}: "
+            f"{first_line(error)}): expected one that turns them into features. Fix the "
+            "transformer (preprocess=) or the rows."
         ) from error
 
 
@@ -253,8 +255,9 @@ def transform(transformer: Any, rows: Rows, where: str) -> Rows:
         return as_features(_numbers_in(transformer.transform(rows)))
     except Exception as error:
         raise DataError(
-            f"the transformer failed on {where} ({_first_line(error)}): expected rows like those "
-            "of the pool. Fix those rows, or the transformer (preprocess=)."
+            f"the transformer failed on {where} ({type(error).__name__}: {first_line(error)}): "
+            "expected rows like those of the pool. Fix those rows, or the transformer "
+            "(preprocess=)."
         ) from error
 
 
@@ -321,10 +324,6 @@ def _numbers_in(rows: Any) -> Any:
 
 def _named_category(column: str, category: object) -> str:
     return f"{column}={category}"
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0].rstrip('.')}"
 
 
 def _check_text_features(text_features: object) -> None:

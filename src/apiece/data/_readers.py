@@ -17,6 +17,7 @@ import pandas as pd
 
 from apiece._base.check import nearest, some
 from apiece._base.files import read_table as parquet_table
+from apiece._base.text import first_line
 from apiece._base.typing import AnyArray
 from apiece.data._options import FilePath
 from apiece.errors import DataError
@@ -110,7 +111,7 @@ def read_csv(path: FilePath) -> pd.DataFrame:
         ) from error
     except Exception as error:  # such as a gzip file that breaks off
         raise DataError(
-            f"{str(file)!r} cannot be read as a table ({_first_line(error)}): expected text with a "
+            f"{str(file)!r} cannot be read as a table ({first_line(error)}): expected text with a "
             "header. Write it again, or check that it was copied completely."
         ) from error
     _check_header(file, head.iloc[0].dropna().tolist())
@@ -129,7 +130,7 @@ def read_parquet(path: FilePath) -> pd.DataFrame:
         frame: pd.DataFrame = parquet_table(file).to_pandas(use_threads=False)
     except Exception as error:  # what pandas noted in the file may be broken in any way
         raise DataError(
-            f"{str(file)!r} cannot be read as Parquet ({_first_line(error)}): expected a whole "
+            f"{str(file)!r} cannot be read as Parquet ({first_line(error)}): expected a whole "
             "Parquet file. Write it again, or check that it was copied completely."
         ) from error
     if any(name is not None for name in frame.index.names):
@@ -164,7 +165,7 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
                 f"dtype, such as {key}.astype(str)."
             ) from error
         raise DataError(
-            f"array {key!r} of {str(file)!r} is damaged ({_first_line(error)}): expected a file "
+            f"array {key!r} of {str(file)!r} is damaged ({first_line(error)}): expected a file "
             "written by np.savez. Write it again, or check that it was copied completely."
         ) from error
     for key in ("X", "y"):
@@ -204,7 +205,7 @@ def _check_text(file: Path) -> None:
             head = opened.read(_HEAD)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
-            f"{str(file)!r} cannot be read ({_first_line(error)}): expected a readable "
+            f"{str(file)!r} cannot be read ({first_line(error)}): expected a readable "
             f"{'gzip' if is_gzipped else 'text'} file. Write it again, or check that it was "
             "copied completely."
         ) from error
@@ -240,8 +241,3 @@ def _empty(file: Path) -> DataError:
     return DataError(
         f"{str(file)!r} is empty: expected a file of rows. Check that the export was complete."
     )
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -79,7 +79,8 @@ class AmortizedNetwork:
     >>> from apiece.estimators import Amortized
     >>> X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
     >>> table = synthetic.sample(synthetic.random_laws(50, random_state=0), samples=5)
-    >>> network = Amortized(epochs=2, folds=2).train(table, X, y)
+    >>> fast = Amortized(epochs=1, folds=2, width=4, weight_decay=(0.01,))
+    >>> network = fast.train(table, X, y)
     >>> network.laws_for([[1.0, 0.0]], [1]).n_points
     1
     """

@@ -132,7 +132,7 @@ def removal(
     >>> from apiece.experiments import removal
     >>> data, _ = load_demo(flipped=0)
     >>> result = removal(
-    ...     data, shares=(0.2,), n=100, samples=10, repeats=2, methods=("law", "random"),
+    ...     data, shares=(0.2,), n=60, samples=10, repeats=1, methods=("law", "random"),
     ...     progress=False,
     ... )
     >>> result.table().index.tolist()

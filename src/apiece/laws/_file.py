@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from apiece._base.files import read_table, write_whole
+from apiece._base.text import first_line
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import StoreError
 from apiece.laws._build import NUMBERS
@@ -83,7 +84,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
             table = read_table(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(
-            f"{source} cannot be read ({str(error).splitlines()[0]}): expected a whole Parquet "
+            f"{source} cannot be read ({first_line(error)}): expected a whole Parquet "
             "file. Restore it from a copy, or fit again."
         ) from error
     text = (table.schema.metadata or {}).get(_KEY)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Required, TypedDict
 import numpy as np
 
 from apiece._base.files import read_footer, read_table
+from apiece._base.text import first_line
 from apiece._base.typing import AnyArray
 from apiece.errors import StoreError
 from apiece.store._layout import Unit
@@ -327,7 +328,7 @@ def _checked(where: str) -> Iterator[None]:
         *(OverflowError, RecursionError),
     ) as error:
         raise StoreError(
-            f"{where} is damaged ({_first_line(error)}): expected a shard that apiece wrote. "
+            f"{where} is damaged ({first_line(error)}): expected a shard that apiece wrote. "
             "Collect again with the same settings: that shard alone is computed anew."
         ) from error
 
@@ -356,7 +357,3 @@ def _digest(columns: dict[str, AnyArray], meta: dict[str, Any]) -> str:
         kind = _COLUMNS.get(name, columns[name].dtype)
         digest.update(np.ascontiguousarray(columns[name], dtype=kind).data)
     return digest.hexdigest()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]

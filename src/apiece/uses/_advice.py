@@ -34,11 +34,13 @@ class Advice:
 
     Examples
     --------
-    >>> import apiece
-    >>> from apiece.data import load_demo
-    >>> advice = apiece.advise(load_demo()[0], progress=False)
-    >>> advice.metric, list(advice.table())[:2]
-    ('log_loss', ['advice', 'to'])
+    `apiece.advise` makes it; the tables are plain frames:
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"advice": ["keep", "drop"]}, index=["a", "b"])
+    >>> advice = Advice(rows, effect=pd.DataFrame(), metric="log_loss", level=0.9)
+    >>> advice["advice"].to_dict()
+    {'a': 'keep', 'b': 'drop'}
     """
 
     rows: pd.DataFrame

@@ -25,9 +25,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import log_softmax
-from scipy.stats import norm, t
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 
@@ -100,6 +98,8 @@ def suspect_values(predicted: FloatArray, values: FloatArray) -> Suspicion:
     values
         Targets at hand, shape ``(n,)``.
     """
+    from scipy.stats import norm
+
     residual = values - predicted
     residual = residual - np.median(residual)
     spread = values.std()
@@ -129,6 +129,8 @@ def _calibrated(log: FloatArray, labels: IntArray, rate: float | None, start: An
 
     ``start`` holds the parameters and the rate where the search begins.
     """
+    from scipy.optimize import minimize
+
     n, n_classes = log.shape
     rows, n_theta = np.arange(n), n_classes + 1
     most = 0.9 * (n_classes - 1) / n_classes
@@ -193,6 +195,8 @@ def _mixture(
 
     Returns the logarithm of the likelihood, the rate, and how probably each value is stray.
     """
+    from scipy.stats import t
+
     scale = 1.0
     for _ in range(_STEPS):
         right = (1 - rate) * t.pdf(residual / scale, df) / scale
@@ -211,6 +215,7 @@ def _mixture(
 def _scale(predicted: FloatArray, size: FloatArray) -> FloatArray:
     """Return the robust scale of residuals around each prediction, shape ``(n,)``."""
     from scipy.ndimage import median_filter
+    from scipy.stats import t
 
     order = np.argsort(predicted, kind="stable")
     window = max(15, round(_WINDOW * len(size)))

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from apiece._base.optional import optional
+from apiece._base.text import first_line
 from apiece.collection._compute import ATTEMPTS
 from apiece.collection._work import Done, Job, work
 from apiece.collection.pools._base import AHEAD, Pool
@@ -54,6 +55,6 @@ def _compute(ray: Any, job: Job, units: Iterator[int]) -> Generator[Done]:
         try:
             done = ray.get(ref)
         except ray.exceptions.RayError as error:
-            done = job.give_up(index, f"it failed {ATTEMPTS} times: {str(error).splitlines()[0]}")
+            done = job.give_up(index, f"it failed {ATTEMPTS} times: {first_line(error)}")
         yield done
         give_out()
