@@ -90,8 +90,7 @@ def backtest(
 ) -> None:
     """Fit every kind of law on the smaller sizes, and judge it at the larger ones.
 
-    Power laws are judged, too, but auto does not take them: at ten times the sampled sizes they
-    were behind the blend wherever that was measured, which no backtest shows.
+    auto takes the blend of several families unless another kind of law is clearly better.
     """
     from apiece import estimators
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from apiece._base.typing import FloatArray
 from apiece.errors import FitError
 from apiece.estimators._common import evenly_spread_points
+from apiece.estimators._cross_fit import LEVEL, cross_fitted_widening, least_widening, widened
 from apiece.estimators._estimator import Estimator, opened
 from apiece.estimators._rows import about_population
 from apiece.estimators.backtest import Judge, cut_of
@@ -24,25 +24,31 @@ from apiece.records import Stored, Table
 
 _POINTS: Final = 1_000  # that are judged, at most
 _FEWEST: Final = 10  # points with held-out contributions that say something
-_LEVEL: Final = 0.9
 _STEP: Final = 2.5
 _LEAST: Final = 1.3  # widening that other data sets needed, see benchmarks/reach.py
 _MOST: Final = 2.0  # widening beyond which predictions are not vouched for
-_LARGEST: Final = 64.0
 
 
-def with_reach(
+def checked(
     laws: Laws, estimator: Estimator, run: Stored | Table, memory: int | str | None
 ) -> Laws:
-    """Return laws that know how far they reach; as they are where that cannot be measured."""
+    """Return laws that know how far they reach, with errors that held-out tasks agree with.
+
+    As they are where nothing can be held out: laws from features, and laws around a prior.
+    """
     if estimator.needs_features or getattr(estimator, "prior", None) is not None:
         return laws
+    judged, factor = estimator.judged(laws), 1.0
     with opened(run, memory) as table:
-        found = measure(estimator.judged(laws), table)
+        if judged.is_cross_fitted:
+            about = about_population(table)
+            factor = cross_fitted_widening(judged, about.of(evenly_spread_points(about, _POINTS)))
+        found = measure(judged, table, factor)
+    laws = widened(laws, factor)
     return laws if found is None else replace(laws, attrs=laws.attrs | {"beyond": found.to_json()})
 
 
-def measure(estimator: Estimator, table: Table) -> Beyond | None:
+def measure(estimator: Estimator, table: Table, factor: float = 1.0) -> Beyond | None:
     """Hold out the largest sizes and compare; None where there is too little to compare.
 
     Parameters
@@ -51,6 +57,8 @@ def measure(estimator: Estimator, table: Table) -> Beyond | None:
         What is fitted, without features.
     table
         Contributions.
+    factor
+        By how much errors grow at all sizes.
     """
     table = about_population(table)
     points = evenly_spread_points(table, _POINTS)
@@ -66,29 +74,14 @@ def measure(estimator: Estimator, table: Table) -> Beyond | None:
         laws = estimator.fit(early)
     except FitError:
         return None
-    judge = Judge(sample.between(cut + 1, high), _LEVEL)
+    judge = Judge(sample.between(cut + 1, high), LEVEL)
     shift, error, noise = judge.errors(laws)
     is_known = np.isfinite(shift) & np.isfinite(error) & np.isfinite(noise) & (judge.n > 0)
     if is_known.any(axis=1).sum() < _FEWEST:
         return None
     t = np.broadcast_to(np.log(judge.bins.k / cut) / np.log(_STEP), shift.shape)
-    reach = quantile(_LEVEL, laws.df)
+    reach = quantile(LEVEL, laws.df)
     reach = np.broadcast_to(reach[:, None] if reach.ndim else reach, shift.shape)
-    widening = _needed(*(part[is_known] for part in (shift / reach, error, noise, t)))
+    each = shift / reach, factor * error, noise, t
+    widening = least_widening(*(part[is_known] for part in each))
     return Beyond(min(_STEP, high / cut) if widening <= _MOST else 1.0, max(widening, _LEAST))
-
-
-def _needed(shift: FloatArray, error: FloatArray, noise: FloatArray, t: FloatArray) -> float:
-    """Return the least widening with which enough shifts lie within errors and noise."""
-
-    def covers(widening: float) -> bool:
-        square = (1 + (widening**2 - 1) * t) * error**2 + noise
-        return bool((shift**2 <= square).mean() >= _LEVEL)
-
-    low, high = 1.0, 1.0
-    while not covers(high) and high < _LARGEST:
-        low, high = high, 2 * high
-    for _ in range(12 if high > 1 else 0):
-        middle = (low + high) / 2
-        low, high = (low, middle) if covers(middle) else (middle, high)
-    return high

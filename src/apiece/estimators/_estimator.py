@@ -85,6 +85,9 @@ class Estimator(ABC):
     needs_trainings: ClassVar[bool] = False
     """Whether it learns from trainings, and not from contributions."""
 
+    is_cross_fitted: ClassVar[bool] = False
+    """Whether `fit` of the package checks errors on tasks that are held out, and widens them."""
+
     @abstractmethod
     def fit_table(self, table: Table, features: Features | None = None) -> Laws:
         """Fit one law for each point of ``table.ids``, in that order.

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from apiece._base.check import one_of, some
 from apiece._base.progress import OnProgress, tracking
 from apiece.errors import FitError
-from apiece.estimators._beyond import with_reach
+from apiece.estimators._beyond import checked
 from apiece.estimators._estimator import Estimator, opened
 from apiece.estimators._registry import as_estimator, default_method
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
-from apiece.estimators.backtest import CANDIDATES, POWER_LAWS
+from apiece.estimators.backtest import ALSO, CANDIDATES
 from apiece.estimators.backtest import backtest as run_backtest
 from apiece.laws import FamilyLike, FitStatus, Laws
 from apiece.records import Contributions, Stored, Table
@@ -102,7 +102,7 @@ def fit(
     one_of("on_failure", on_failure, ("mark", "raise"))
     with tracking(progress, on_progress, title="fitting", unit="steps"):
         laws = estimator.fit(run, X, y, dataset=dataset, memory=memory)
-        laws = with_reach(laws, estimator, run, memory)
+        laws = checked(laws, estimator, run, memory)
         if backtest and not laws.has_backtest:
             laws = _backtested(laws, estimator, run, memory, (dataset, X, y))
     if on_failure == "raise":
@@ -122,7 +122,7 @@ def _backtested(
     # With features an estimator would have seen what is held out.
     candidates = () if has_features or estimator.needs_trainings else (estimator,)
     with opened(run, memory) as table:
-        outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *POWER_LAWS))
+        outcome = run_backtest(table, candidates=candidates, also=(*CANDIDATES, *ALSO))
     return replace(laws, diagnostics=laws.diagnostics | {"backtest": outcome.describe()})
 
 

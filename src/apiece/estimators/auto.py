@@ -16,13 +16,13 @@ from apiece.records import Table
 
 @dataclass(frozen=True)
 class Auto(Estimator):
-    """Choose method and family by a backtest, then fit all contributions.
+    r"""Choose method and family by a backtest, then fit all contributions.
 
     The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
-    clearly better at the largest sizes. Power laws are judged with them, and not chosen: what
-    they do far beyond those sizes no backtest shows. Points that none of all these describes are
-    marked ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the
-    first candidate is fitted.
+    clearly better at the largest sizes: ridge laws alone, a series, or power laws. Power laws win
+    where contributions fall as $1/k^2$ and many were sampled. ``laws.reach`` says how far the
+    choice is vouched for. Points that none of all these describes are marked ``UNDESCRIBED``; they
+    keep their law. Where too little was collected for a backtest, the first candidate is fitted.
 
     Parameters
     ----------

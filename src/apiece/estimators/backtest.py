@@ -45,8 +45,9 @@ CANDIDATES: Final[tuple[Estimator, ...]] = (
     Bayes("blend"),
     Bayes("ridge"),
     Likelihood("series24"),
+    Bayes("power"),
 )
-POWER_LAWS: Final[tuple[Estimator, ...]] = (Bayes("power"), Likelihood("power"))
+ALSO: Final[tuple[Estimator, ...]] = (Likelihood("power"),)
 
 
 class Score(NamedTuple):
@@ -125,9 +126,8 @@ def backtest(
     candidates
         Estimators to choose from; the first is preferred unless another is clearly better.
     also
-        Estimators that are judged like them, and not chosen. With the default candidates those
-        are power laws: they may well predict best at 2.5 times the sizes they were fitted on, and
-        be the worst by far at ten times, which held-out sizes cannot show.
+        Estimators that are judged like them, and not chosen; with the default candidates power laws
+        by maximum likelihood.
     hold_out
         Share of the contributions that is held out, those at the largest sizes; by default all
         beyond the largest size over 2.5, or 70 % where that is less: one step further all families
@@ -163,7 +163,7 @@ def backtest(
             "Pass for example hold_out=0.3."
         )
     if also is None:
-        also = POWER_LAWS if candidates == CANDIDATES else ()
+        also = ALSO if candidates == CANDIDATES else ()
     cut = cut_of(contributions, hold_out)
     low, high = contributions.k_range
     early, late = contributions.between(low, cut), contributions.between(cut + 1, high)
