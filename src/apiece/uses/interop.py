@@ -115,7 +115,8 @@ def add_columns(
             f"{', '.join(rows.column_names)}. Name it as ids=."
         )
     keys = range(len(rows)) if ids is None else rows[ids]
-    matched = frame.reindex(_like(frame.index, keys))
+    # Ids may be numbers here and text there.
+    matched = frame.set_axis(frame.index.map(str)).reindex([str(key) for key in keys])
     if matched[chosen].isna().all(axis=None):
         raise DataError(
             "no id of the table is among the rows: expected ids as they were when the data was "
@@ -187,13 +188,6 @@ def _columns(
             f"{', '.join(map(str, frame.columns))}. Name these."
         )
     return frame, chosen
-
-
-def _like(index: pd.Index[Any], keys: Any) -> list[Any]:
-    """Return keys in the type of the ids, so that numbers written as text are found."""
-    if index.dtype.kind in "iu":
-        return [int(key) if str(key).lstrip("-").isdigit() else key for key in keys]
-    return [str(key) for key in keys]
 
 
 def _plain(column: pd.Series[Any]) -> list[Any]:

@@ -68,6 +68,13 @@ def test_columns_are_added_by_row_number_or_by_id():
     assert "label" not in added.columns
 
 
+def test_columns_of_advice_are_matched_though_ids_are_text_in_the_dataset(advised):
+    _, _, advice = advised
+    rows = Rows({"name": [str(i) for i in range(200)]})
+    added = interop.add_columns(rows, advice, ids="name", columns=["advice"])
+    assert added.columns["apiece_advice"] == advice["advice"].tolist()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
