@@ -73,7 +73,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]
         *,
         metric: Any = None,
         sizes: Sequence[int] | None = None,
-        samples: int = 100,
+        samples: int | None = None,
         method: Any = None,
         semivalue: Any = "shapley",
         level: float = 0.9,

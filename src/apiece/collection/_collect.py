@@ -227,17 +227,10 @@ def collect(
     is_reuse = isinstance(chosen, ReuseEngine)
     refuse_trainings(trainings, chosen, has_groups=found is not None)
     if until is not None:
-        same = {"engine": chosen.name if isinstance(engine, str) else engine, "to": store}
-        grown = {**request, **same, "until": None, "progress": None, "on_progress": None}
-        name = "trainings" if is_reuse else "samples"
-        most = (trainings if is_reuse else samples) or MOST[name]
-        rounds = list(targets(name, most, 0 if known is None else known.samples))
-        criterion = as_criterion(until)
-        with tracking(progress, on_progress, title="collecting", unit=name) as tracker:
-            tracker.say(f"engine: {chosen.name} ({reason})")
-            return collect_in_rounds(
-                lambda size: collect(**grown | {name: size}), criterion, rounds, name, tracker
-            )
+        request |= {"engine": chosen.name if isinstance(engine, str) else engine, "to": store}
+        request |= {"samples": samples, "trainings": trainings}
+        counted = "trainings" if is_reuse else "samples"
+        return _until(request, counted, as_criterion(until), f"{chosen.name} ({reason})")
     if is_reuse:
         samples = DEFAULT if trainings is None else trainings
     wanted = Design.of(
@@ -321,6 +314,35 @@ def collect(
         )
     _warn_of_weak_fits(progress_made.notes)
     return run
+
+
+def _until(request: dict[str, Any], unit: str, criterion: Criterion, engine: str) -> Run:
+    """Collect in rounds until a criterion is met.
+
+    Parameters
+    ----------
+    request
+        What `collect` was called with, its engine and store decided.
+    unit
+        What is counted: ``samples`` or ``trainings``, of which the request names the most.
+    criterion
+        When to stop.
+    engine
+        Which engine it is and why, for people.
+    """
+    store, options = request["to"], {"until": None, "progress": None, "on_progress": None}
+    stored = store.manifest.samples if store.has_run() else 0
+    rounds = list(targets(unit, request[unit] or MOST[unit], stored))
+    shown = request["progress"], request["on_progress"]
+    with tracking(*shown, title="collecting", unit=unit) as tracker:
+        tracker.say(f"engine: {engine}")
+        return collect_in_rounds(
+            lambda size: collect(**request | options | {unit: size}),
+            criterion,
+            rounds,
+            unit,
+            tracker,
+        )
 
 
 def _rotates(scoring: Scoring, dataset: Dataset) -> bool:

@@ -172,6 +172,16 @@ def test_a_pilot_prefers_pairs_where_single_trainings_vary_much(data):
     assert isinstance(chosen, ReuseEngine)
 
 
+def test_trainings_become_samples_where_a_pilot_prefers_pairs(data, monkeypatch):
+    monkeypatch.setattr(
+        "apiece.collection._collect.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
+    )
+    options = {**REUSE, "engine": "auto", "points": [0, 1], "trainings": 30}
+    run = apiece.collect(data, until="1h", **options)
+    assert run.manifest.engine.name == "refit"
+    assert run.manifest.samples == 30 // 3
+
+
 def test_samples_ask_for_contributions(data):
     options = {**REUSE, "engine": "auto"}
     run = apiece.collect(data, samples=1, points=[0, 1], **options)
