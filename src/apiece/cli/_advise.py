@@ -53,6 +53,7 @@ def advise(
     import apiece
     from apiece.records import in_words
     from apiece.store import open_run
+    from apiece.uses import quality
 
     settings: dict[str, Any] = {"model": model, "metric": metric, "level": level}
     settings |= {"random_state": random_state, "progress": False if quiet else None}
@@ -62,6 +63,9 @@ def advise(
         dataset = read_all(source, options)
         about = dataset.summary(is_guess=options["task"] is None)
         note(f"{source.name}: {about}", quiet=quiet)
+        if model in (None, "auto", "logistic", "ridge", "linear"):  # which take seconds
+            found = quality(dataset, model or "auto", progress=settings["progress"])
+            note(f"model: {found.headline()}", quiet=quiet)
         advice = apiece.advise(dataset, **settings)
     else:
         advice = apiece.advise(run, dataset=dataset, **settings)
@@ -116,10 +120,12 @@ def suspects(
     are trusted.
     """
     from apiece import uses
+    from apiece._base.progress import tracking
 
     dataset = read_all(data, options)
     chosen = models or ("logistic", "forest")
-    table = uses.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
+    with tracking(False if quiet else None, title="judging labels", unit="models"):
+        table = uses.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
     deliver(table.sort_values("plausibility", kind="stable"), out, as_json, quiet)
 
 

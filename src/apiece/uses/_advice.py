@@ -103,6 +103,9 @@ class Advice:
             return (
                 f"{text}, accuracy {_moves(row[measure])} by {_span(row, measure)} points.{check}"
             )
+        if self.metric == "squared_error":  # in squared units of the target, which R2 says better
+            text = f"{what[0].upper()}{what[1:]}"
+            return f"{text}: R2 {_moves(row[measure])} by {_span(row, measure)}.{check}"
         return f"{text}, R2 {_moves(row[measure])} by {_span(row, measure)}.{check}"
 
 
