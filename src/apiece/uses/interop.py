@@ -40,6 +40,12 @@ def datalab_issue_manager(task: Task = "classification") -> type:
     -------
     type
         A subclass of cleanlab's ``IssueManager``.
+
+    Examples
+    --------
+    >>> from apiece.uses.interop import datalab_issue_manager
+    >>> datalab_issue_manager().issue_name  # doctest: +SKIP
+    'apiece'
     """
     managers = optional(
         "cleanlab.datalab.internal.issue_manager", extra="cleanlab", purpose="Issues of Datalab"
@@ -107,6 +113,17 @@ def add_columns(
     -------
     datasets.Dataset
         With a new column for each, missing where the table has no row of that id.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> class Rows(dict):  # what is used of a datasets.Dataset
+    ...     column_names = property(list)
+    ...     def add_column(self, name, values):
+    ...         return Rows(self | {name: values})
+    >>> values = pd.DataFrame({"value": [0.2, 0.1]}, index=["r1", "r0"])
+    >>> add_columns(Rows(name=["r0", "r1"]), values, ids="name")["apiece_value"]
+    [0.1, 0.2]
     """
     frame, chosen = _columns(table, columns)
     if ids is not None and ids not in rows.column_names:
@@ -145,6 +162,15 @@ def set_fields(
         As in `add_columns`.
     key_field
         The field of a sample that holds the id.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> class Samples:  # what is used of a FiftyOne dataset
+    ...     def set_values(self, field, values, key_field):
+    ...         print(field, values, key_field)
+    >>> set_fields(Samples(), pd.DataFrame({"value": [0.1]}, index=["r0"]), key_field="name")
+    apiece_value {'r0': 0.1} name
     """
     frame, chosen = _columns(table, columns)
     keys = [str(key) for key in frame.index]
