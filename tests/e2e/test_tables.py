@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from apiece.cli import cli
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
-MAKERS = {"collect", "fit", "demo", "report", "serve"}  # their result is a run, laws or a page
+MAKERS = {"collect", "fit", "demo", "plan", "report", "serve"}  # a run, laws, an estimate or a page
 READ = ("DATA", "--target", "label", "--ids", "name", "--validation", "40")
 TRY = ("--samples", "8", "--repeats", "2")
 # The words of each command, and where in its JSON the rows are (None: in the file alone).
