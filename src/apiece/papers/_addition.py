@@ -114,7 +114,7 @@ def _added(bench: Bench, which: int, end: int) -> Artifact:
         note=f"Candidates: {bench.scale.candidates:,}, with {bench.scale.candidate_samples:,} "
         f"samples each at sizes {bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}. Selections "
         "have equally many points of each class. *scaling* uses the likelihood estimator, as the "
-        "paper does; *preceding* is the accuracy before anything is added.",
+        "paper does. In the file, *preceding* is the accuracy before anything is added.",
     )
 
 

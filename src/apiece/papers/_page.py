@@ -126,7 +126,8 @@ def _compared(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that have a number of the paper, and the columns to compare it with."""
     if "paper" not in table:
         return table[:0]
-    return table[table["paper"].notna()].drop(columns=list(_IN_FILE), errors="ignore")
+    known = table[table["paper"].notna()].drop(columns=list(_IN_FILE), errors="ignore")
+    return known[known["method"] != "preceding"] if "method" in known else known
 
 
 def markdown(table: pd.DataFrame) -> str:
