@@ -47,7 +47,8 @@ def columns(run):
 class Bench:
     """A whole run to take copies of, and its contributions."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **design):
+        SETTINGS.update(design)  # of all runs of this process
         self.folder, self.count = Path(folder), 0
         self.whole = self.folder / "whole"
         run = collect(self.whole)

@@ -223,3 +223,37 @@ def test_a_model_that_fails_names_its_task_and_the_rest_is_kept(folder):
 def test_debug_shows_the_traceback(folder):
     result = collect(folder, target="nope", extra=["--debug"])
     assert isinstance(result.exception, apiece.DataError)
+
+
+@pytest.mark.parametrize(
+    ("patched", "error"),
+    [
+        ("pandas.read_csv", MemoryError("Unable to allocate 1.46 TiB")),
+        ("pandas.read_csv", pd.errors.ParserError("C error: out of memory")),
+        ("apiece.data._readers.parquet_table", MemoryError("realloc failed")),
+        ("numpy.load", MemoryError("Unable to allocate")),
+    ],
+)
+def test_a_lack_of_memory_is_not_blamed_on_the_file(folder, monkeypatch, patched, error):
+    FRAME.to_parquet(folder / "data.parquet")
+    np.savez(folder / "data.npz", X=np.ones((20, 2)), y=np.arange(20.0))
+    suffix = {"numpy.load": "npz", "pandas.read_csv": "csv"}.get(patched, "parquet")
+
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(patched, fails)
+    result = collect(folder, f"data.{suffix}", target=None if suffix == "npz" else "label")
+    expect(result, 1, "out of memory")
+    assert "Unexpected" not in result.stderr
+    assert "damaged" not in result.stderr
+
+
+def test_a_shard_that_is_a_folder_is_named(folder):
+    collect(folder)
+    shard = next((folder / "run" / "shards").glob("*.parquet"))
+    shard.unlink()
+    shard.mkdir()
+    for result in (collect(folder), CliRunner().invoke(cli, ["show", str(folder / "run")])):
+        expect(result, 1, shard.name)
+        assert "Unexpected" not in result.stderr

@@ -104,11 +104,15 @@ def read_csv(path: FilePath) -> pd.DataFrame:
         ) from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         said = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
+        if "out of memory" in said:
+            raise MemoryError(said) from error
         raise DataError(
             f"{str(file)!r} has rows that do not fit its header ({said.rstrip('.')}): expected as "
             "many cells in every row as names in the header. Quote cells that hold the separator, "
             "and fix the rows."
         ) from error
+    except MemoryError:  # no fault of the file
+        raise
     except Exception as error:  # such as a gzip file that breaks off
         raise DataError(
             f"{str(file)!r} cannot be read as a table ({first_line(error)}): expected text with a "
@@ -128,6 +132,8 @@ def read_parquet(path: FilePath) -> pd.DataFrame:
     file = existing(path)
     try:
         frame: pd.DataFrame = parquet_table(file).to_pandas(use_threads=False)
+    except MemoryError:  # no fault of the file
+        raise
     except Exception as error:  # what pandas noted in the file may be broken in any way
         raise DataError(
             f"{str(file)!r} cannot be read as Parquet ({first_line(error)}): expected a whole "
@@ -157,6 +163,8 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
         with open(file, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as archive:
             for key in archive.files:
                 arrays[key] = archive[key]
+    except MemoryError:  # no fault of the file
+        raise
     except Exception as error:  # an archive may be broken in any way
         if "allow_pickle" in str(error):
             raise DataError(

@@ -323,6 +323,8 @@ def _checked(where: str) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:  # no fault of the file
+        raise
     except (
         *(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError),
         *(OverflowError, RecursionError),

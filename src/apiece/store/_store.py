@@ -394,6 +394,8 @@ class FolderStore(Store):
                 raise ValueError("its contents do not match the digest in the manifest")
             table: pd.DataFrame = read_table(io.BytesIO(data)).to_pandas(use_threads=False)
             return table.set_index("position")
+        except MemoryError:  # no fault of the file
+            raise
         except Exception as error:  # reading a broken file may raise anything
             raise StoreError(
                 f"{self.place}/points.parquet cannot be read ({error}): expected the table of "
