@@ -17,6 +17,7 @@ import json
 import re
 import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -482,7 +483,12 @@ class FolderStore(Store):
 
     def mark(self, token: str) -> None:
         """Leave a mark by which other processes know that they see this very folder."""
-        self.place.write(_mark(token), b"")
+        try:
+            self.place.write(_mark(token), b"")
+        except Exception:  # such as a full disk, once the file was there
+            with suppress(OSError, StoreError):
+                self.unmark(token)
+            raise
 
     def is_marked(self, token: str) -> bool:
         """Whether the mark is visible from here."""
