@@ -258,7 +258,7 @@ function sampledCurves(report) {
   const at = (k) => {
     const place = Math.max(0, Math.min(count - 1, (Math.log(k) - start) / width));
     const left = Math.min(count - 2, Math.floor(place));
-    return { left, share: place - left };
+    return { k, left, share: place - left };
   };
 
   function read(curves, i, { left, share }) {
