@@ -102,3 +102,18 @@ def test_intervals_allow_for_the_rows_of_the_table(rotating):
     narrow = np.subtract(*apiece.fit(bare).interval(K)[::-1])
     assert np.all(high - low >= narrow * (1 - 1e-9))
     assert np.median((high - low) / narrow) > 1.05
+
+
+def test_few_contributions_tell_quiet_points_from_loud_ones(table):
+    # Weights for the noise of rows must not hide how noisy each point is.
+    X, y, _ = table
+    data = apiece.Dataset.from_arrays(X, y, kind="regression")
+    run = apiece.collect(
+        data, model="linear", sizes=(60, 400), samples=15, random_state=2, progress=False
+    )
+    low, high = run.laws().interval(K)
+    width = high - low
+    seen = run.contributions()
+    spread = np.sqrt(np.bincount(seen.point, (seen.delta * seen.k**1.5) ** 2) / seen.counts())
+    assert np.corrcoef(np.log(width), np.log(spread))[0, 1] > 0.7
+    assert np.quantile(width, 0.9) > 3 * np.quantile(width, 0.1)

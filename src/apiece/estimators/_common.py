@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -77,8 +78,8 @@ def exponents(moments: Moments) -> IntArray:
 def rescaled(moments: Moments, exponent: IntArray) -> Moments:
     """Return the moments with each point's contributions divided by two to its ``exponent``."""
     power = exponent[:, None]
-    return Moments(
-        moments.k, moments.n, np.ldexp(moments.mean, -power), np.ldexp(moments.m2, -2 * power)
+    return replace(
+        moments, mean=np.ldexp(moments.mean, -power), m2=np.ldexp(moments.m2, -2 * power)
     )
 
 

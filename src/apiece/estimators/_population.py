@@ -55,14 +55,16 @@ class Sums(NamedTuple):
 
     With $w = n x^{\beta}$, for each of ``b`` shapes: ``xtx`` $= \sum w B^\top B$, shape
     ``(n, b, p, p)``; ``xty`` $= \sum w B^\top\bar\Delta$, ``(n, b, p)``; ``yty``
-    $= \sum x^\beta (M + n\bar\Delta^2)$, ``(n, b)`` or ``(n, 1)``; and ``total``, the number of
-    contributions, ``(n,)``. The decay $\beta$ is one for all, or one for each point, ``(n, 1)``.
+    $= \sum x^\beta (M + n\bar\Delta^2)$, ``(n, b)`` or ``(n, 1)``; ``total``, the sum of
+    the weights of contributions, and their number, each ``(n,)``. The decay $\beta$ is one for all,
+    or one for each point, ``(n, 1)``.
     """
 
     xtx: FloatArray
     xty: FloatArray
     yty: FloatArray
     total: FloatArray
+    n_contributions: FloatArray
 
     @classmethod
     def of(
@@ -84,7 +86,13 @@ class Sums(NamedTuple):
             xtx.append(np.einsum("nmp,nmq->npq", weighted, columns))
             xty.append(np.einsum("nmp,nm->np", weighted, moments.mean))
         yty = (noise * moments.m2 + w * moments.mean**2).sum(axis=1)
-        return cls(np.stack(xtx, 1), np.stack(xty, 1), yty[:, None], moments.n.sum(axis=1))
+        return cls(
+            np.stack(xtx, 1),
+            np.stack(xty, 1),
+            yty[:, None],
+            moments.n.sum(axis=1),
+            moments.counts(),
+        )
 
     def around(self, u: FloatArray) -> Sums:
         """Return the sums of the deviations from curves with coefficients ``u``, ``(n, p)``."""
@@ -93,7 +101,12 @@ class Sums(NamedTuple):
         cross = np.einsum("nbp,np->nb", self.xty, u)
         square = np.einsum("nbp,np->nb", predicted, u)
         yty = np.maximum(self.yty - 2 * cross + square, 0.0)
-        return Sums(self.xtx, self.xty - predicted, yty, self.total)
+        return Sums(self.xtx, self.xty - predicted, yty, self.total, self.n_contributions)
+
+    def unweighted(self, q: FloatArray) -> FloatArray:
+        """Return squared lengths ``(n, ...)`` as if all contributions had the weight one."""
+        share = self.n_contributions / np.where(self.total > 0, self.total, 1.0)
+        return np.asarray(q * share.reshape(-1, *[1] * (q.ndim - 1)))
 
 
 class Posterior(NamedTuple):
@@ -250,10 +263,15 @@ def _improved(
     post = now.posterior(data, log_scale)
     evidence = _evidence(now.masses, post, data.total)
     now = replace(
-        now, noise_scale=NoiseScale.of((post.weight * post.q).sum(axis=1), data.total, log_scale)
+        now,
+        noise_scale=NoiseScale.of(
+            data.unweighted((post.weight * post.q).sum(axis=1)), data.n_contributions, log_scale
+        ),
     )
     weight = post.weight / np.tile(now.scale_factors, basis.n_shapes)
-    inverse = weight / now.noise_scale.squared(post.q, data.total, log_scale)
+    inverse = weight / now.noise_scale.squared(
+        data.unweighted(post.q), data.n_contributions, log_scale
+    )
     flat = post.mean.reshape(-1, len(now.s))
     moments = (inverse.reshape(-1, 1) * flat).T @ flat + np.tensordot(weight, post.cov, 2)
     moments /= len(data.total)
@@ -334,7 +352,8 @@ def _with_trust(
     \sum m^\top X^\top V^{-1} X m / s^2$, kept in [0, 1.5].
     """
     post = now.posterior(sums.around(now.trust * centre), log_scale)
-    inverse = post.weight / now.noise_scale.squared(post.q, sums.total, log_scale)
+    squared = now.noise_scale.squared(sums.unweighted(post.q), sums.n_contributions, log_scale)
+    inverse = post.weight / squared
     factors = len(now.scale_factors)
     curve, xty = (
         np.repeat(part, factors, axis=1)

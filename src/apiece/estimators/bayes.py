@@ -274,7 +274,8 @@ class Bayes(Estimator):
         around = sums if own.u is None else sums.around(cautious.trust * own.u)
         post = cautious.posterior(around, log_scale)
         q = (post.weight * post.q).sum(axis=1)
-        noise = NoiseScale.of(q, sums.total, log_scale, effective_sample_fraction(sample.point, z2))
+        worth_of_one = effective_sample_fraction(sample.point, z2)
+        noise = NoiseScale.of(sums.unweighted(q), sums.n_contributions, log_scale, worth_of_one)
         return _Learned(population, replace(cautious, noise_scale=noise), beta, worth)
 
     def _squares(
@@ -369,7 +370,9 @@ def _averaged(
     """
     shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
     post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
-    squared = population.noise_scale.squared(post.q, sums.total, log_scale)
+    squared = population.noise_scale.squared(
+        sums.unweighted(post.q), sums.n_contributions, log_scale
+    )
     mean = post.mean + shift[:, None, :]
     cov = squared[..., None, None] * post.cov
     shape = basis.shape_values(len(mean), own.shape)
@@ -380,7 +383,9 @@ def _averaged(
     local = np.einsum("nc,ncp->np", post.weight, mean)
     away = mean - local[:, None, :]
     spread = np.einsum("nc,ncpq->npq", post.weight, cov)
-    apart = normal_width_factor(population.noise_scale.dfs(sums.total))[:, None] * post.weight
+    apart = (
+        normal_width_factor(population.noise_scale.dfs(sums.n_contributions))[:, None] * post.weight
+    )
     spread += np.einsum("nc,ncp,ncq->npq", apart, away, away)
     return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
 

@@ -282,7 +282,9 @@ class Contributions:
             dense[row, column] = values
             return dense
 
-        return Moments(spread(k[starts], 1.0), spread(n, 0.0), spread(mean, 0.0), spread(m2, 0.0))
+        counts = None if self.weight is None else self.counts().astype(np.float64)
+        columns = spread(k[starts], 1.0), spread(n, 0.0), spread(mean, 0.0), spread(m2, 0.0)
+        return Moments(*columns, counts)
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
         """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,11 @@ class Moments:
     ----------
     k, n, mean, m2
         Cardinality, number of contributions, their mean, and the sum of their squared deviations
-        from it; all of shape ``(n_points, n_sizes)``.
+        from it; all of shape ``(n_points, n_sizes)``. Where contributions have weights, ``n`` is
+        the sum of the weights.
+    count
+        How many contributions each point has, whatever their weights, shape ``(n_points,)``; None
+        for the sum of ``n``.
 
     Examples
     --------
@@ -36,13 +40,19 @@ class Moments:
     n: FloatArray
     mean: FloatArray
     m2: FloatArray
+    count: FloatArray | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.k)
 
     def block(self, rows: slice | IntArray) -> Moments:
         """Return the moments of some of the points."""
-        return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows])
+        count = None if self.count is None else self.count[rows]
+        return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows], count)
+
+    def counts(self) -> FloatArray:
+        """Return how many contributions each point has, shape ``(n_points,)``."""
+        return np.asarray(self.n.sum(axis=1) if self.count is None else self.count)
 
     def sizes(self, low: int, high: int) -> Moments:
         """Return the moments of one row at the cardinalities from ``low`` to ``high``."""
