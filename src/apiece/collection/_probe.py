@@ -119,6 +119,7 @@ def rows_per_unit(engine: Engine, plan: Plan) -> int:
     rows = engine.rows_per_shard
     first = [plan[index] for index in range(min(len(plan), _CANDIDATES))]
     task = max((drawn for drawn in first if len(drawn.points)), key=_size)
+    _seconds(engine, _part(task, 1))  # what an engine prepares once
     base = _seconds(engine, _part(task, 1))
     if base * rows < _LONG_UNIT:  # even if every contribution took as long as a task
         return rows
