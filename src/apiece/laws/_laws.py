@@ -286,7 +286,7 @@ class Laws:
         """Warn of sizes beyond the sampled ones; return by how much errors are larger there."""
         k_max = self.k_range[1]
         largest = float(sizes.max(initial=0.0))
-        if not self._is_fitted or largest <= k_max:
+        if not self._is_fitted or largest < k_max + 0.5:  # sizes of a grid are rounded
             return np.ones(sizes.shape)
         if largest > self.__dict__.get("_asked", k_max):  # once for these laws and this distance
             self.__dict__["_asked"] = largest

@@ -101,3 +101,9 @@ def test_values_say_where_they_are_not_known():
         table = apiece.value(fitted(Beyond(2.5, 1.5)), sizes=(100, 9000))
     assert (table["status"] == FitStatus.BEYOND).all()
     assert "status" not in apiece.value(fitted(), sizes=(100, 1000))
+
+
+def test_the_largest_sampled_size_is_not_beyond_by_rounding():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(Beyond(2.5, 1.5)).interval(np.exp(np.log(1000.0)) * (1 + 1e-9))
