@@ -85,10 +85,10 @@ def advice_for(
     _check(table, level)
     loss = _scored_by(loss, dataset.kind, model.has_proba)
     fold = folds_of(table.target, _FOLDS, seed, table.groups)
-    doubt = _Doubt.of(table, fold, seed)
+    (doubt,) = [_Doubt.of(table, fold, seed) for _ in track(range(1))]  # a step that is counted
     choices = (_LABELS if table.n_classes else _VALUES) if len(doubt.order) else (_KEEP,)
     scores = _Scores.empty(len(choices), table, doubt)
-    for number in track(range(_FOLDS if len(choices) > 1 else 0)):
+    for number in track(range(_FOLDS)) if len(choices) > 1 else ():
         rest, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         part = table.take(rest)
         inner = folds_of(part.target, _INNER, seed + 1, part.groups)
