@@ -82,3 +82,19 @@ def test_an_interrupt_at_any_time_ends_with_130_and_no_traceback(run, pause):
         return  # before a line of ours ran
     assert process.returncode in (0, 130), said
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.85, 0.9, 0.95, 1.0])
+def test_an_interrupt_while_a_command_ends_is_not_a_signal(run, share):
+    began = time.monotonic()
+    process = start("show", run, stdout=subprocess.DEVNULL)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    lasted = time.monotonic() - began
+    process = start("show", run, stdout=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(share * lasted)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1].decode()
+    assert process.returncode in (0, 130), said
+    assert "Traceback" not in said
