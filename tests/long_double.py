@@ -375,3 +375,21 @@ def mlp_outputs(
     if not np.isfinite(found).all():
         raise Unsolved
     return np.asarray(found)
+
+
+def network_loss(
+    training: tuple[np.ndarray, np.ndarray],
+    scoring: tuple[np.ndarray, np.ndarray],
+    n_classes: int,
+    settings: dict[str, Any],
+) -> Any:
+    """Loss of a trained network: squared error, or log loss clipped at machine epsilon."""
+    V, truth = scoring
+    with np.errstate(over="ignore", under="ignore"):  # 1 / (1 + inf) is right
+        out = mlp_outputs(*training, V, n_classes, settings)
+    if n_classes == 0:
+        return ((truth.astype(LONG) - out[:, 0]) ** 2).mean()
+    if n_classes == 2:
+        out = np.column_stack([np.zeros(len(out), dtype=LONG), out])
+    true = log_proba(out)[np.arange(len(out)), truth]
+    return -np.maximum(true, np.log(LONG(np.finfo(float).eps))).mean()

@@ -30,7 +30,7 @@ from long_double import (
     log_proba,
     logistic_fit,
     logits,
-    mlp_outputs,
+    network_loss,
     newton,
     solve,
     svm_decision,
@@ -276,14 +276,9 @@ def network(rng: np.random.Generator) -> Problem | None:
     dataset, task = split(X, y, k, "classification" if n_classes else "regression")
 
     def loss(rows: np.ndarray) -> Any:
-        P, t = dataset.points_X[rows], dataset.targets(rows)
-        out = mlp_outputs(P, t, dataset.X_val, n_classes, settings)
-        if n_classes == 0:
-            return ((dataset.y_val.astype(LONG) - out[:, 0]) ** 2).mean()
-        if n_classes == 2:
-            out = np.column_stack([np.zeros(len(out), dtype=LONG), out])
-        true = log_proba(out)[np.arange(len(out)), dataset.y_val]
-        return -np.maximum(true, np.log(LONG(np.finfo(float).eps))).mean()
+        training = dataset.points_X[rows], dataset.targets(rows)
+        scoring = dataset.X_val, dataset.y_val
+        return network_loss(training, scoring, n_classes, settings)
 
     expected = contributions(dataset, task, loss)
     kind = MLPClassifier if n_classes else MLPRegressor
