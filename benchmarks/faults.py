@@ -1,10 +1,10 @@
-"""Faults that are done to runs on purpose, for every design of scoring rows.
+"""Faults that are done to runs on purpose, for every design.
 
     python benchmarks/faults.py --faults 1000
 
-Each fault harms a small run in a random place or at a random moment. A reader must get the right
-contributions or a clear error, and collecting again must end with the right contributions or say
-what to restore. `tests/faults.py` holds the faults.
+Each fault damages a small run in a random place or at a random moment. A reader must get the right
+contents or a clear error, and collecting again must end with the right contents, bit by bit, or
+say what to restore. `tests/faults.py` holds the faults.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from _results import ROOT, Results
 sys.path.insert(0, str(ROOT / "tests"))
 import faults
 
-DESIGNS = {"fixed": {}, "rotating": {"scoring": "rotating"}}
 COLUMNS = {
     "fault": "{}",
-    "scoring rows": "{}",
+    "run": "{}",
     "times": "{}",
     "harmless": "{}",
     "repaired or continued": "{}",
@@ -54,12 +53,12 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     results, n_wrong = Results("faults", COLUMNS, options), 0
-    for design, settings in DESIGNS.items():
+    for design in faults.DESIGNS:
         rng = random.Random(f"{design}-{options.seed}")
         with tempfile.TemporaryDirectory() as folder:
-            bench = faults.Bench(folder, **settings)
+            bench = faults.Bench(folder, design)
             for fault, share in faults.SHARES.items():
-                times = max(1, round(share * options.faults / len(DESIGNS)))
+                times = max(1, round(share * options.faults / len(faults.DESIGNS)))
                 counts = Counter(outcome(fault, bench, rng) for _ in range(times))
                 for copy in Path(folder).glob("run-*"):
                     shutil.rmtree(copy)

@@ -3,58 +3,88 @@
 Every fault is judged by the same rules. A reader gets the right contributions, or an `ApieceError`
 that says what to do, and nothing else. Collecting again with the same settings ends with the right
 contributions, unless that says plainly what has to be restored first.
-
-    python tests/faults.py 1000           # the table of faults and outcomes, for the docs
-    python tests/faults.py 1000 points    # one row of it, by the function's name
+`benchmarks/faults.py` does many of them and makes the table for the docs.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
-import sys
-import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
 import apiece
-from apiece.engines import LinearEngine
+from apiece.engines import LinearEngine, ReuseEngine
 from apiece.errors import ApieceError
 
 from conftest import make_line
 from processes import start
 
-COLUMNS = ("task", "k", "point", "delta", "loss")
-SETTINGS = {"model": "ridge", "sizes": (6, 12), "samples": 8, "random_state": 1, "progress": False}
-
-
-def collect(folder, **settings):
-    with mock.patch.object(LinearEngine, "rows_per_shard", 24):
-        return apiece.collect(make_line(n=24), to=folder, **{**SETTINGS, **settings})
+COLUMNS = ("task", "k", "point", "delta", "loss", "control", "active")
+SETTINGS = {"model": "ridge", "sizes": (6, 12), "random_state": 1, "progress": False}
+DESIGNS = {
+    "fixed scoring rows": {"samples": 8},
+    "rotating scoring rows": {"samples": 8, "scoring": "rotating"},
+    "reused trainings": {"trainings": 80, "engine": "reuse"},
+}
+ROWS_PER_SHARD = {"rows_per_shard": 24}, {"rows_per_shard": 5}  # of contributions, of trainings
 
 
 def columns(run):
-    table = run.contributions()
-    return [getattr(table, name) for name in (*COLUMNS, "ids")]
+    """Everything that a run has stored."""
+    if not run.has_trainings:
+        table = run.contributions()
+        found = [getattr(table, name) for name in COLUMNS]
+        return [table.ids, *(column for column in found if column is not None)]
+    table = run.trainings()
+    return [
+        table.ids,
+        table.task,
+        table.k,
+        table.loss,
+        *table.trained,
+        *table.scored,
+        table.row_loss,
+    ]
 
 
 class Bench:
-    """A whole run to take copies of, and its contributions."""
+    """A whole run of some design to take copies of, and its contents."""
 
-    def __init__(self, folder, **design):
-        SETTINGS.update(design)  # of all runs of this process
+    def __init__(self, folder, design="fixed scoring rows"):
+        self.settings = {**SETTINGS, **DESIGNS[design]}
         self.folder, self.count = Path(folder), 0
         self.whole = self.folder / "whole"
-        run = collect(self.whole)
-        apiece.fit(run, method="bayes").save(self.whole / "laws.parquet")
+        run = self.collect(self.whole)
+        assert len(list(self.whole.glob("shards/shard-*.parquet"))) >= 8
+        apiece.fit(run).save(self.whole / "laws.parquet")
         self.right = columns(run)
         self.laws = apiece.Laws.load(self.whole / "laws.parquet")
+
+    @property
+    def longer(self):
+        """Settings of a run that takes a moment."""
+        return {
+            name: 25 * self.settings[name]
+            for name in ("samples", "trainings") & self.settings.keys()
+        }
+
+    def collect(self, folder, **settings):
+        few, fewer = ROWS_PER_SHARD
+        with (
+            mock.patch.multiple(LinearEngine, **few),
+            mock.patch.multiple(ReuseEngine, **fewer),
+        ):
+            return apiece.collect(make_line(n=24), to=folder, **{**self.settings, **settings})
+
+    def start(self, folder, n_jobs=1, **settings):
+        """Start a collector in a process of its own."""
+        rows = ROWS_PER_SHARD["engine" in self.settings]
+        return start(folder, n_jobs, kind="line", **{**self.settings, **rows, **settings})
 
     def copy(self):
         self.count += 1
@@ -63,7 +93,7 @@ class Bench:
         return folder
 
     def is_right(self, run):
-        return all(np.array_equal(a, b) for a, b in zip(columns(run), self.right, strict=True))
+        return _are_equal(columns(run), self.right)
 
     def judge(self, folder, **settings):
         """Read, collect again, read; return what happened in words, or raise if it is wrong."""
@@ -74,13 +104,17 @@ class Bench:
         except ApieceError as error:
             noticed = str(error)
         try:
-            run = collect(folder, **settings)
+            run = self.collect(folder, **settings)
         except ApieceError as error:
             assert noticed is not False, "damage was noticed too late"
             return f"refused: {_kind(str(error))}"
         assert run.is_complete
-        assert self.is_right(run), "the run was not mended"
-        return "noticed and mended" if noticed else "harmless"
+        assert self.is_right(run), "the run was not repaired"
+        return "noticed and repaired" if noticed else "harmless"
+
+
+def _are_equal(some, others):
+    return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
 
 
 def _kind(message):
@@ -190,14 +224,14 @@ def disk_full(bench, rng):
     with mock.patch.object(os, "fsync", fsync):
         said = ""
         try:
-            collect(folder)
+            bench.collect(folder)
         except ApieceError as error:
             said = str(error)
         assert (left[0] < 0) == ("the disk is full" in said)
         assert not list(folder.rglob("*.tmp"))
     if not (folder / "manifest.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
-    run = collect(folder)
+    run = bench.collect(folder)
     assert run.is_complete
     assert bench.is_right(run)
     return "said so, and went on when there was space"
@@ -211,7 +245,7 @@ def clock_jumps(bench, rng):
         return real() + rng.uniform(-3e8, 3e8)
 
     with mock.patch.object(time, "time", jumping):
-        run = collect(folder)
+        run = bench.collect(folder)
         assert bench.is_right(run)
         assert bench.judge(folder) == "harmless"
     return "harmless"
@@ -220,10 +254,9 @@ def clock_jumps(bench, rng):
 def two_collectors(bench, rng):
     """Two collectors fill one run at once, one of them after a random pause."""
     folder = bench.folder / f"two-{rng.random()}"
-    settings = {"kind": "line", **SETTINGS}
-    one = start(folder, **settings)
+    one = bench.start(folder)
     time.sleep(rng.uniform(0, 0.1))
-    two = start(folder, **settings)
+    two = bench.start(folder)
     for process in (one, two):
         process.join()
         assert process.exitcode == 0
@@ -237,7 +270,7 @@ def two_collectors(bench, rng):
 def collector_killed(bench, rng):
     """The collector is killed at a random moment."""
     folder = bench.folder / f"killed-{rng.random()}"
-    process = start(folder, **{"kind": "line", **SETTINGS})
+    process = bench.start(folder)
     process.join(rng.uniform(0, 0.15))
     was_alive = process.exitcode is None
     if was_alive:
@@ -246,15 +279,14 @@ def collector_killed(bench, rng):
     if (folder / "manifest.json").exists():
         bench.judge(folder)
     else:
-        assert bench.is_right(collect(folder))
-    return "mended" if was_alive else "it had finished"
+        assert bench.is_right(bench.collect(folder))
+    return "repaired" if was_alive else "it had finished"
 
 
 def worker_killed(bench, rng):
     """A worker process is killed at a random moment."""
     folder = bench.folder / f"worker-{rng.random()}"
-    settings = {"kind": "line", **SETTINGS, "samples": 200}
-    process, killed = start(folder, 2, **settings), False
+    process, killed = bench.start(folder, 2, **bench.longer), False
     while process.exitcode is None and not killed:
         if len(list(folder.glob("shards/*"))) > rng.randrange(40):
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -267,8 +299,8 @@ def worker_killed(bench, rng):
     assert process.exitcode == 0
     run = apiece.open(folder)
     assert run.is_complete
-    again = collect(bench.folder / f"again-{rng.random()}", samples=200)
-    assert all(np.array_equal(a, b) for a, b in zip(columns(run), columns(again), strict=True))
+    again = bench.collect(bench.folder / f"again-{rng.random()}", **bench.longer)
+    assert _are_equal(columns(run), columns(again))
     return "its work was done by another" if killed else "it had finished"
 
 
@@ -292,34 +324,3 @@ SHARES = {
     collector_killed: 0.015,
     worker_killed: 0.005,
 }
-
-
-def main(n_faults, only=""):
-    rng = random.Random(only)
-    total, wrong = 0, 0
-    print("| fault | times | outcomes |\n| --- | --- | --- |")
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(folder)
-        for fault, share in SHARES.items():
-            if only not in fault.__name__:
-                continue
-            outcomes = Counter[str]()
-            for _ in range(round(share * n_faults)):
-                try:
-                    outcomes[fault(bench, rng)] += 1
-                except Exception as error:
-                    outcomes[f"WRONG: {type(error).__name__}: {error}"] += 1
-                    wrong += 1
-                for copy in Path(folder).glob("run-*"):
-                    shutil.rmtree(copy)
-            total += sum(outcomes.values())
-            told = "; ".join(f"{words} ({count})" for words, count in outcomes.most_common())
-            print(
-                f"| {fault.__doc__.rstrip('.')} | {sum(outcomes.values())} | {told} |", flush=True
-            )
-    print(f"\n{total} faults, {wrong} wrong")
-    return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, *sys.argv[2:])))
