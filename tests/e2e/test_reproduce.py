@@ -14,10 +14,11 @@ from numpy.testing import assert_allclose
 
 import apiece
 from apiece.cli import cli
-from apiece.papers import SCALES, estimate, names, reproduce
+from apiece.papers import SCALES, estimate, measured, names, reproduce
 from apiece.papers._accuracy import PAPERS
 from apiece.papers._bench import Bench
-from apiece.papers._runs import Setting
+from apiece.papers._ceiling import Ceiling
+from apiece.papers._runs import Means, Setting
 from apiece.papers._scale import Effort
 
 
@@ -224,3 +225,61 @@ def test_what_is_stored_will_do_and_grows_when_more_is_asked_for(tmp_path):
     after = pd.read_csv(tmp_path / "smoke" / "table1.csv")
     assert (len(before), len(after)) == (1, 2)  # the other loss had not been collected
     assert after["samples per size"][0] > 1.5 * before["samples per size"][0]
+
+
+def test_a_dataset_measured_later_is_added_and_one_measured_again_replaced(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    for name in ("imdb", "adult"):
+        np.savez(tmp_path / f"{name}.npz", X=rng.normal(size=(600, 4)) + y[:, None], y=y)
+    asked = {"scale": "smoke", "data": tmp_path, "models": ["logistic"], "progress": False}
+    for name in ("adult", "imdb", "adult"):
+        reproduce("figure4", datasets=[name], to=tmp_path / "out", **asked)
+    kept = json.loads((tmp_path / "out" / "smoke" / "figure4.json").read_text())
+    assert [part["rows"][0]["data"] for part in kept["parts"]] == ["IMDB", "adult"]
+    assert kept["images"] == ["figure4.png", "figure4-imdb.png", "figure4-adult.png"]
+    text = (tmp_path / "out" / "smoke" / "figure4.md").read_text()
+    assert "(figure4-imdb.png)" in text
+    assert "| IMDB | logistic regression | 24 | " in text
+    reproduce("figure4", datasets=["imdb", "adult"], to=tmp_path / "out", **asked)
+    kept = json.loads((tmp_path / "out" / "smoke" / "figure4.json").read_text())
+    assert kept["images"] == ["figure4.png"]  # it shows both
+
+
+def test_the_numbers_of_the_documentation_need_no_data(tmp_path):
+    said = invoke("reproduce", "table1", "--stored", "--data", "nowhere", "--to", tmp_path)
+    assert said.exit_code == 0, said.stderr
+    table = measured("table1")
+    below = table[table["measured"] < table["paper"]]
+    assert len(below) > 0
+    for row in below.to_dict("records"):
+        line = f"{row['data']}, {row['model']}, {row['loss']}: {row['measured']:.3f} of "
+        assert line + f"{row['paper']:.3f}. {row['why lower']}" in said.stdout
+    assert not table["why lower"].str.contains("not explained").any()
+    assert (table["why lower"] != "").sum() == len(below)
+
+
+def test_every_table_and_figure_has_stored_numbers_with_their_scale():
+    for name in names():
+        table = measured(name)
+        assert len(table) > 0
+        assert "data" in table
+
+
+def test_the_ceiling_by_noise_is_reached_by_the_true_means():
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=(4000, 3)) * [1.0, 2.0, 0.5]
+    noisy = true[:, :, None] + rng.normal(size=(4000, 3, 8)) * 3.0
+    means = Means(np.arange(3.0), noisy.mean(axis=2), noisy.var(axis=2, ddof=1) / 8)
+    ceiling = Ceiling.of(means, 8)
+    left = ((means.psi - true) ** 2).sum(axis=0) / ((means.psi - means.psi.mean(0)) ** 2).sum(
+        axis=0
+    )
+    assert_allclose(ceiling.reached, (1 - left).mean(), atol=0.02)
+    expected = np.mean([1 / (1 + 9 / 100 / s**2) for s in (1.0, 2.0, 0.5)])
+    assert_allclose(ceiling.at(100), expected, atol=0.01)
+    assert (
+        ceiling.at(0.98 * ceiling.samples_for(0.9))
+        < 0.9
+        < ceiling.at(1.05 * ceiling.samples_for(0.9))
+    )

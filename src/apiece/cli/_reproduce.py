@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from apiece.cli._common import common
 from apiece.cli._print import OUT, emit, note, records, say, show_table, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _EPILOG = """
 \b
@@ -51,7 +54,11 @@ class Names(click.ParamType[tuple[str, ...]]):
 @click.option("--datasets", type=Names(), help="Which take part, such as imdb,adult; all at hand.")
 @click.option("--models", type=Names(), help="logistic,mlp,svm by default.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Tell the runs and their time.")
-@click.option("--stored", is_flag=True, help="Collect nothing: make do with what is stored.")
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="Collect nothing: use stored runs, and elsewhere the numbers of the documentation.",
+)
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page there too.")
 @click.option("--note", help="What the page should say of the data, such as its embeddings.")
 @click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
@@ -66,9 +73,12 @@ def reproduce(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Make NAME of the paper: table1 to table8, figure1 to figure20, aggregate, speed, or all.
+    """Make NAME of the paper: a table, a figure, or all of them.
 
-    Writes Markdown, CSV, PNG and PDF, and a page with each measured number beside the paper's.
+    NAME is table1 to table8, figure1 to figure20, ceiling, aggregate, speed, or all.
+
+    Prints the numbers; writes JSON, Markdown, CSV, PNG and PDF, and a page with each measured
+    number next to the paper's. What is measured later is added to what was measured before.
     Interrupted, it continues where it stopped. -o writes the table of --estimate.
     """
     from apiece import papers as room
@@ -91,5 +101,16 @@ def reproduce(
     if as_json:
         emit({"name": name, "page": str(page)})
     else:
+        if name != "all":
+            _show(room.measured(name, scale=given["scale"], to=given["to"]))
         say(f"open {page}")
     note("call again to continue or to add what is missing", quiet=quiet or as_json)
+
+
+def _show(table: pd.DataFrame) -> None:
+    """Print the rows, then for each cell below the paper's number why it is lower."""
+    show_table(table.drop(columns="why lower", errors="ignore"))
+    for row in table.to_dict("records"):
+        if row.get("why lower"):
+            names = ", ".join(str(row[name]) for name in ("data", "model", "loss"))
+            say(f"{names}: {row['measured']:.3f} of {row['paper']:.3f}. {row['why lower']}")

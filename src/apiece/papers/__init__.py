@@ -7,7 +7,7 @@ exhibits that need it, and continued if it was interrupted.
 from __future__ import annotations
 
 from apiece.papers._exhibit import names
-from apiece.papers._reproduce import estimate, reproduce
+from apiece.papers._reproduce import estimate, measured, reproduce
 from apiece.papers._scale import SCALES, Scale
 
-__all__ = ["SCALES", "Scale", "estimate", "names", "reproduce"]
+__all__ = ["SCALES", "Scale", "estimate", "measured", "names", "reproduce"]

@@ -161,6 +161,7 @@ def _judged(bench: Bench) -> str:
     "Correlation of predictions with mean contributions, within the fitted sizes and beyond",
     *("grid", "beyond"),
     paper="High within 100 to 1,000, a little lower ten times beyond; more samples are better.",
+    scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
 def figure7(bench: Bench) -> Artifact:
     """Pearson correlation by size."""
@@ -180,6 +181,7 @@ def figure7(bench: Bench) -> Artifact:
     "Predictions against mean contributions at four sizes",
     *("grid", "beyond"),
     paper="IMDB: all three measures near 1, most of all at larger sizes.",
+    scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
 def figure14(bench: Bench) -> Artifact:
     """Scatter plots for the likelihood estimator with the most samples."""
@@ -206,6 +208,7 @@ def figure14(bench: Bench) -> Artifact:
     "R², Pearson and Spearman by size, within the fitted sizes and beyond",
     *("grid", "beyond"),
     paper="Correlations stay high ten times beyond the fitted sizes, where R² falls.",
+    scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
 def figure15(bench: Bench) -> Artifact:
     """All three measures by size."""
@@ -225,6 +228,7 @@ def figure15(bench: Bench) -> Artifact:
     "Convergence of the likelihood estimator",
     *("grid", "beyond"),
     paper="R² comes near 1 with few samples within the fitted sizes, not beyond them.",
+    scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
 def figure16(bench: Bench) -> Artifact:
     """R² against the number of samples, one line per size."""

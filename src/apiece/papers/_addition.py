@@ -27,11 +27,15 @@ _TRAININGS: Final = 7  # per repeat and size: before, and with six selections
 
 
 def outcomes(bench: Bench, dataset: str, addition: Addition) -> pd.DataFrame | None:
-    """Return every repeat of an experiment, from its file if it was done before."""
+    """Return every repeat of an experiment, from its file if it was done before.
+
+    None is returned if nothing is stored and nothing may be collected, or if the dataset has too
+    few rows for the larger size.
+    """
     path = _file(bench, dataset, addition)
     if not path.is_file():
         setting = Setting(dataset, design="candidates")
-        if bench.stored or not bench.has(setting):
+        if bench.stored or not bench.has(setting) or not bench.fits(dataset, max(addition.at)):
             return None
         candidate_data = bench.candidate_data(dataset)
         experiment = experiments.addition(
@@ -62,6 +66,8 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
     )
     rows = []
     for addition in bench.scale.additions:
+        if not bench.fits(dataset, max(addition.at)):
+            continue
         is_left = not _file(bench, dataset, addition).is_file()
         start = process_time()
         for size in addition.at if is_left else ():
@@ -141,6 +147,7 @@ def _register(number: int, which: int, end: int) -> None:
         *("candidates", "addition"),
         paper=f"Best on MiniBooNE: {best['miniboone']}; on CIFAR-10: {best['cifar10']}; on IMDB: "
         f"{best['imdb']}.",
+        scale="1,000 candidates with 500 samples each, 1,000 repeats",
     )(lambda bench: _added(bench, which, end))
 
 

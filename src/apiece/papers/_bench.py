@@ -32,6 +32,7 @@ T = TypeVar("T")
 _PAUSE: Final = 10  # times the usual gap between shards
 TEST: Final = 6000  # rows that test an addition, at most
 _SCORING: Final = 4000  # rows of the pool, at most, that score candidates, in addition to the usual
+_ROOM: Final = 1.25  # rows that stay in the pool, in parts of the largest size
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +94,17 @@ class Bench:
         """Return a dataset with candidates to add, and rows to test on, all taken from its pool.
 
         As in the paper's code, more rows score the candidates than in other runs, because a
-        selection for 1,000 rows overfits these rows.
+        selection for 1,000 rows overfits these rows. Fewer rows test and score where the pool
+        would become too small for the largest size.
         """
         return self.once(("candidate_data", name), lambda: self._candidate_data(self.dataset(name)))
 
     def _candidate_data(self, data: Dataset) -> CandidateData:
         order = stream(0, 2).permutation(data.n_pool)
-        n_test, n_more = min(TEST, data.n_pool // 3), min(_SCORING, data.n_pool // 5)
+        wanted = min(TEST, data.n_pool // 3), min(_SCORING, data.n_pool // 5)
+        at_most = data.n_pool - self.scale.candidates - round(_ROOM * self.scale.sizes[1])
+        share = min(1.0, max(0, at_most) / sum(wanted))
+        n_test, n_more = (round(share * n) for n in wanted)
         ends = np.cumsum([self.scale.candidates, n_test, n_more])
         candidates, test, more, pool = np.split(order, ends)
         rows = np.concatenate([np.sort(pool), np.sort(candidates)])
@@ -110,6 +115,10 @@ class Bench:
             ids_val=None,
         )
         return CandidateData(moved, (data.X[test], data.y[test]))
+
+    def fits(self, name: str, size: int) -> bool:
+        """Whether different training sets of a size can be drawn next to the candidates."""
+        return _ROOM * size <= self.candidate_data(name).data.n_pool
 
     def of(self, setting: Setting) -> Dataset:
         """Return the dataset of a run; with candidates if the run values candidates."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A table, its figure if there is one, and a note for the reader."""
+    """A table, its figure if there is one, and a note about how it was measured."""
 
     table: pd.DataFrame
     figure: Any = None
@@ -43,29 +43,44 @@ class Exhibit:
         ``table1``, and what it shows.
     paper
         The paper's finding in a sentence.
+    scale
+        Points, samples and repeats of the paper.
+    note
+        What its columns mean.
     needs
         The runs it is made from, as in `Bench.settings`.
     make
         Makes it.
+    finish
+        Adds columns that follow from the others, such as what explains a difference.
     """
 
     name: str
     title: str
     paper: str
+    scale: str
+    note: str
     needs: tuple[str, ...]
     make: Callable[[Bench], Artifact]
+    finish: Callable[[pd.DataFrame], pd.DataFrame]
 
 
 EXHIBITS: Final[dict[str, Exhibit]] = {}
 
 
 def exhibit(
-    name: str, title: str, *needs: str, paper: str = ""
+    name: str,
+    title: str,
+    *needs: str,
+    paper: str = "",
+    scale: str = "",
+    note: str = "",
+    finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> Callable[[Callable[[Bench], Artifact]], Callable[[Bench], Artifact]]:
     """Register the decorated function as the maker of a table or figure."""
 
     def register(make: Callable[[Bench], Artifact]) -> Callable[[Bench], Artifact]:
-        EXHIBITS[name] = Exhibit(name, title, paper, needs, make)
+        EXHIBITS[name] = Exhibit(name, title, paper, scale, note, needs, make, finish)
         return make
 
     return register

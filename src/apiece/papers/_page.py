@@ -1,4 +1,4 @@
-"""Files of a reproduction: Markdown, CSV, PNG and PDF per exhibit, and one page of all."""
+"""Files of a reproduction: JSON, Markdown, CSV, PNG and PDF per exhibit, one page of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.files import cannot_write, make_folder, write_whole
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Artifact, Exhibit, names
+from apiece.papers._exhibit import Exhibit, names
+from apiece.papers._measured import Measured
 from apiece.papers._sources import SOURCES
 from apiece.plots import style
 
@@ -18,23 +19,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE: Final = "reproduction.md"
-_IN_FILE: Final = ("repeats", "± over repeats", "± paper", "Spearman", "true from")  # CSV only
+_MOST_ROWS: Final = 12  # of a folded table; more are in the file alone
+_IN_FILE: Final = ("± over repeats", "± paper", "Spearman")  # only in the table of all rows
 
 
-def write(exhibit: Exhibit, artifact: Artifact, folder: Path) -> list[Path]:
-    """Write a table or figure in all its forms, and return the files."""
-    make_folder(folder)
-    written = {folder / f"{exhibit.name}.csv": artifact.table.to_csv(index=False).encode()}
-    if artifact.figure is not None:
+def write(exhibit: Exhibit, measured: Measured, figure: Any, folder: Path) -> None:
+    """Write a table or figure in all its forms; ``figure`` is what was drawn now, if anything."""
+    measured.write(folder)
+    table = exhibit.finish(measured.table())
+    written = {folder / f"{exhibit.name}.csv": table.to_csv(index=False).encode()}
+    if figure is not None:
         for suffix in ("png", "pdf"):
             buffer = io.BytesIO()
             with style():
-                artifact.figure.savefig(buffer, format=suffix, dpi=110)
-            written[folder / f"{exhibit.name}.{suffix}"] = buffer.getvalue()
-    written[folder / f"{exhibit.name}.md"] = _section(exhibit, artifact).encode()
+                figure.savefig(buffer, format=suffix, dpi=110)
+            path = folder / measured.images[-1]
+            written[path.with_suffix(f".{suffix}")] = buffer.getvalue()
+    written[folder / f"{exhibit.name}.md"] = _section(exhibit, measured, table).encode()
     for path, content in written.items():
         write_whole(path, content)
-    return list(written)
 
 
 def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str = "") -> Path:
@@ -54,20 +57,25 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     """
     written = [name for name in names() if (folder / f"{name}.md").is_file()]
     sections = [(folder / f"{name}.md").read_text() for name in written]
-    text = _once(_opening(bench, note) + "".join(sections))
+    text = _once(_opening(bench, folder, note) + "".join(sections))
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
         make_folder(images)
-        for file in (folder / f"{name}.{suffix}" for name in written for suffix in ("png", "csv")):
-            if file.is_file():
-                try:
-                    shutil.copyfile(file, images / file.name)
-                except OSError as error:
-                    raise cannot_write(images / file.name, error) from error
-        text = re.sub(rf"\]\(({'|'.join(written)})\.", r"](images/reproduction/\1.", text)
+        for name in written:
+            for file in (f"{name}.csv", *Measured.read(name, folder).images):
+                if (folder / file).is_file():
+                    _copy(folder / file, images / file)
+        text = re.sub(r"\]\(([\w-]+\.(?:png|csv))\)", r"](images/reproduction/\1)", text)
     write_whole(target, text.encode())
     return target
+
+
+def _copy(file: Path, to: Path) -> None:
+    try:
+        shutil.copyfile(file, to)
+    except OSError as error:
+        raise cannot_write(to, error) from error
 
 
 def _once(text: str) -> str:
@@ -79,46 +87,49 @@ def _once(text: str) -> str:
     return "\n\n".join(kept)
 
 
-def _opening(bench: Bench, note: str) -> str:
-    scale = bench.scale
-    efforts = "; ".join(
-        f"{model}: {effort.points:,} points, {effort.samples:,} samples per size"
-        for model, effort in scale.grid.items()
-        if model in bench.models
-    )
-    absent = [source.title for name, source in SOURCES.items() if name not in bench.datasets]
+def _opening(bench: Bench, folder: Path, note: str) -> str:
+    tables = [Measured.read(name, folder).table() for name in names()]
+    known = {title for table in tables if "data" in table for title in table["data"]}
+    absent = [source.title for source in SOURCES.values() if source.title not in known]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
-    low, high = scale.sizes
-    remark = f"\n{note}\n" if note else ""
     partial = (
         "Incomplete runs were used as they were, and runs of a smaller scale where there was none "
-        "of this one. **Each table states its points and samples.**\n"
+        "of this one.\n"
         if bench.stored
         else ""
     )
     return f"""# The paper, measured again
 
-`apiece reproduce all --scale {scale.name}` measures the tables and figures of Covert, Ji, Hashimoto
-and Zou, [Scaling Laws for the Value of Individual Data Points in Machine
+`apiece reproduce all --scale {bench.scale.name}` measures the tables and figures of Covert, Ji,
+Hashimoto and Zou, [Scaling Laws for the Value of Individual Data Points in Machine
 Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with the paper's numbers.
-{partial}
-Requested: {scale.n_sizes} sizes from {low:,} to {high:,}; {efforts}. The loss is
+{partial}**Each table states its points, samples and repeats, and those of the paper.** The loss is
 `softmax_of_proba`, which the paper's code computes, unless a table says otherwise.
-{missing}{remark}"""
+{missing}
+{note}
+"""
 
 
-def _section(exhibit: Exhibit, artifact: Artifact) -> str:
+def _section(exhibit: Exhibit, measured: Measured, table: pd.DataFrame) -> str:
     kind = exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
-    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
-    if artifact.figure is not None:
-        lines += [f"![{kind}]({exhibit.name}.png)", ""]
-    part = _compared(artifact.table)
-    if len(part) or artifact.table.empty:
+    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}"]
+    if exhibit.scale:
+        lines += [f"Its scale: {exhibit.scale}."]
+    lines += [""]
+    for image in measured.images:
+        lines += [f"![{kind}]({image})", ""]
+    part = _compared(table)
+    if len(part):
         lines += [markdown(part), ""]
-    if len(part) < len(artifact.table):
-        lines += [f"[Numbers: {len(artifact.table)} rows]({exhibit.name}.csv)", ""]
-    if artifact.note:
-        lines += [artifact.note, ""]
+    rest = table.drop(index=part.index)
+    n_more = f"{len(rest)} {'more ' if len(part) else ''}{'row' if len(rest) == 1 else 'rows'}"
+    if 0 < len(rest) <= _MOST_ROWS:
+        lines += [f'<details markdown="1"><summary>{n_more}</summary>', ""]
+        lines += [markdown(rest), "", "</details>", ""]
+    for note in (exhibit.note, *measured.notes()):
+        lines += [note, ""] if note else []
+    where = f"All numbers, {n_more}" if len(rest) > _MOST_ROWS else "All numbers"
+    lines += [f"{measured.origins()} [{where}]({exhibit.name}.csv)", ""]
     return "\n".join(lines)
 
 
@@ -143,8 +154,18 @@ def markdown(table: pd.DataFrame) -> str:
         return "*Nothing measured yet.*"
     kinds = ["---:" if table[name].dtype.kind in "if" else "---" for name in table]
     lines = [[str(name) for name in table], kinds]
-    lines += [[_cell(cell) for cell in row] for row in table.itertuples(index=False)]
+    columns = [[_cell(cell) for cell in _counts(table[name])] for name in table]
+    lines += [list(row) for row in zip(*columns, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _counts(column: pd.Series[Any]) -> list[Any]:
+    """Return the cells of a column; as integers if all of them are, and some are above 10."""
+    cells = column.tolist()
+    known = [cell for cell in cells if isinstance(cell, float) and cell == cell]
+    if known and max(known) > 10 and all(cell.is_integer() for cell in known):
+        return [int(cell) if cell in known else None for cell in cells]
+    return cells
 
 
 def _cell(cell: Any) -> str:

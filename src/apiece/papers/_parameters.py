@@ -29,6 +29,7 @@ from apiece.papers._drawing import (
     words,
 )
 from apiece.papers._exhibit import Artifact, decades, exhibit, panels
+from apiece.papers._goodness import GRIDS, LOGISTIC
 from apiece.papers._runs import TITLES, Setting
 from apiece.plots import plot_aggregate, plot_plane
 
@@ -40,6 +41,7 @@ _FEWEST: Final = 10  # points needed for a correlation
     "Correlation of alpha between models",
     *("grid", "models"),
     paper="Pearson correlations from -0.04 to 0.50.",
+    scale=GRIDS,
 )
 def table2(bench: Bench) -> Artifact:
     """Pearson correlation of alpha between each pair of models, over points reliable in both."""
@@ -73,6 +75,7 @@ exhibit(
     "How alpha spreads over points",
     *("grid", "models"),
     paper="A mode between 1 and 1.5, and clear differences between points.",
+    scale=GRIDS,
 )(lambda bench: histograms(bench, lambda laws: laws.alpha, "alpha"))
 
 
@@ -81,6 +84,7 @@ exhibit(
     "Lines that cross: which point has the higher value depends on the size",
     "grid",
     paper="Lines of different alpha cross, so the order of points changes with the size.",
+    scale=LOGISTIC,
 )
 def figure5(bench: Bench) -> Artifact:
     """Mean contributions of points at quantiles of alpha; how many pairs change places."""
@@ -102,6 +106,7 @@ def figure5(bench: Bench) -> Artifact:
     "How log|c| spreads over points, and its relation with alpha",
     *("grid", "models"),
     paper="A well-shaped spread of log|c|, strongly correlated with alpha.",
+    scale=LOGISTIC,
 )
 def figure8(bench: Bench) -> Artifact:
     """Histograms of log|c|, the plane of (alpha, |c|) of the leading data, and the correlations."""
@@ -135,6 +140,7 @@ def figure8(bench: Bench) -> Artifact:
     "The decay beta of the variance",
     *("grid", "models"),
     paper="beta mostly between 2 and 4 for logistic regression, between 1 and 2 for MLP and SVM.",
+    scale=GRIDS,
 )
 def figure12(bench: Bench) -> Artifact:
     """Histograms of beta; quartiles of log sigma² in the table."""
@@ -172,6 +178,7 @@ exhibit(
     "alpha and the distance to the boundary",
     "grid",
     paper="Points nearer to the boundary decay more slowly.",
+    scale=LOGISTIC,
 )(lambda bench: _distances(bench, lambda laws: laws.alpha, "alpha", "alpha"))
 
 exhibit(
@@ -179,6 +186,7 @@ exhibit(
     "log|c| and the distance to the boundary",
     "grid",
     paper="No clear trend on MiniBooNE, a positive one on IMDB.",
+    scale=LOGISTIC,
 )(lambda bench: _distances(bench, lambda laws: np.log(np.abs(laws.c)), "log|c|", "log_abs_c"))
 
 

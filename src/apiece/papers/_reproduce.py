@@ -14,6 +14,7 @@ from apiece.errors import PlanError
 from apiece.papers._addition import trainings
 from apiece.papers._bench import Bench
 from apiece.papers._exhibit import EXHIBITS, names
+from apiece.papers._measured import PACKAGED, Measured
 from apiece.papers._page import write, write_page
 from apiece.papers._scale import MODELS, SCALES, ScaleName
 from apiece.papers._sources import SOURCES, SYNTHETIC, at_hand
@@ -21,7 +22,7 @@ from apiece.papers._sources import SOURCES, SYNTHETIC, at_hand
 if TYPE_CHECKING:
     import pandas as pd
 
-for _module in ("_goodness", "_parameters", "_accuracy", "_valuation", "_speed"):
+for _module in ("_goodness", "_ceiling", "_parameters", "_accuracy", "_valuation", "_speed"):
     import_module(f"apiece.papers.{_module}")  # each registers what it can make
 
 
@@ -44,8 +45,8 @@ def reproduce(
     Parameters
     ----------
     name
-        ``table1`` ... ``table8``, ``figure1`` ... ``figure20``, ``aggregate``, ``speed``, or
-        ``all``.
+        ``table1`` ... ``table8``, ``figure1`` ... ``figure20``, ``ceiling``, ``aggregate``,
+        ``speed``, or ``all``.
     data
         Folder of the datasets; ``smoke`` needs none.
     scale
@@ -55,7 +56,8 @@ def reproduce(
     datasets, models
         Names to include; by default all datasets that the folder holds, and all models.
     stored
-        Whether to collect nothing and use only stored results, also of incomplete runs.
+        Whether to collect nothing and use only what is stored: runs, also incomplete ones, and
+        for what has no run the numbers behind the documentation, which need no data.
     page
         Write the page there too, with its figures next to it.
     note
@@ -66,7 +68,9 @@ def reproduce(
     Returns
     -------
     Path
-        The page with each measured number next to the paper's.
+        The page with each measured number next to the paper's. Its rows are in ``NAME.json`` and
+        ``NAME.csv`` in the same folder. A dataset or model that is measured later is added to
+        them, or replaces its earlier rows.
 
     Examples
     --------
@@ -80,14 +84,17 @@ def reproduce(
     """
     exhibits = _exhibits(name)
     bench = replace(
-        _bench(data, scale, to, datasets, models, n_jobs), stored=stored, progress=progress
+        _bench(data, scale, to, datasets, models, n_jobs, stored=stored), progress=progress
     )
     for each in exhibits:
         exhibit = EXHIBITS[each]
         bench.say(partial("{}: {}".format, each, exhibit.title))
         artifact = exhibit.make(bench)
-        if not artifact.table.empty:
-            write(exhibit, artifact, bench.to / scale)
+        has_image = artifact.figure is not None
+        new = Measured.of(each, artifact.table, artifact.note, has_image=has_image)
+        measured = _earlier(bench, each).joined(new)
+        if measured.parts:
+            write(exhibit, measured, artifact.figure if new.parts else None, bench.to / scale)
             write_page(bench, bench.to / scale, note=note)
         elif name != "all":
             raise PlanError(
@@ -157,6 +164,45 @@ def estimate(
     return pd.concat([table, *(trainings(bench, name) for name in bench.datasets)])
 
 
+def measured(
+    name: str, *, scale: ScaleName = "paper", to: str | Path | None = None
+) -> pd.DataFrame:
+    """Return the numbers of a table or figure, next to the paper's.
+
+    Parameters
+    ----------
+    name
+        As in `reproduce`, but not ``all``.
+    scale, to
+        Those of `reproduce`, for the numbers that it has written; by default the numbers behind the
+        documentation.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, with their points and samples.
+
+    Examples
+    --------
+    >>> import apiece.papers
+    >>> table = apiece.papers.measured("table1").set_index(["data", "model", "loss"])
+    >>> float(table.loc[("IMDB", "logistic regression", "log_loss"), "paper"])
+    0.985
+    """
+    (each,) = _exhibits(one_of("table or figure", name, names()))
+    folder = PACKAGED if to is None else Path(to) / scale
+    return EXHIBITS[each].finish(Measured.read(each, folder).table())
+
+
+def _earlier(bench: Bench, name: str) -> Measured:
+    """Return what was measured before; if nothing may be collected, also what is packaged."""
+    here = Measured.read(name, bench.to / bench.scale.name)
+    if not bench.stored:
+        return here
+    titles = [bench.title(dataset) for dataset in bench.datasets]
+    return Measured.read(name, PACKAGED).only(titles).joined(here)
+
+
 def _exhibits(name: str) -> tuple[str, ...]:
     return names() if name == "all" else (one_of("table or figure", name, ("all", *names())),)
 
@@ -168,6 +214,8 @@ def _bench(
     datasets: Sequence[str] | None,
     models: Sequence[str],
     n_jobs: int,
+    *,
+    stored: bool = False,
 ) -> Bench:
     one_of("scale", scale, SCALES)
     for model in models:
@@ -175,9 +223,11 @@ def _bench(
     folder = Path("data" if data is None else data)
     if datasets is not None:
         wanted = tuple(one_of("dataset", each, (*SOURCES, SYNTHETIC)) for each in datasets)
-        for each in wanted:
+        for each in wanted if not stored else ():
             if each in SOURCES and SOURCES[each].find(folder) is None:
                 raise SOURCES[each].missing(folder)
+    elif scale == "smoke":
+        wanted = (SYNTHETIC,)
     else:
-        wanted = (SYNTHETIC,) if scale == "smoke" else at_hand(folder)
-    return Bench(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs)
+        wanted = tuple(SOURCES) if stored else at_hand(folder)
+    return Bench(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs, stored)
