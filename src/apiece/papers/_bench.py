@@ -172,6 +172,7 @@ class Bench:
             "model": setting.model,
             "metric": setting.metric,
             "points": [] if setting.design == "candidates" else self.points(setting),
+            "scoring": "fixed",
             "random_state": 0,
             "n_jobs": self.n_jobs,
         }

@@ -13,6 +13,7 @@ from apiece.papers._bench import Bench
 from apiece.papers._exhibit import Exhibit, names
 from apiece.papers._measured import Measured
 from apiece.papers._sources import SOURCES
+from apiece.papers._verdict import markdown_verdict
 from apiece.plots import style
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ def _once(text: str) -> str:
 
 
 def _opening(bench: Bench, folder: Path, note: str) -> str:
+    titles = [source.title for source in SOURCES.values()]
+
+    def by_name(name: str) -> pd.DataFrame:
+        return Measured.read(name, folder).only(titles).table()
+
     tables = [Measured.read(name, folder).table() for name in names()]
     known = {title for table in tables if "data" in table for title in table["data"]}
     absent = [source.title for source in SOURCES.values() if source.title not in known]
@@ -106,6 +112,7 @@ Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with t
 {partial}**Each table states its points, samples and repeats, and those of the paper.** The loss is
 `softmax_of_proba`, which the paper's code computes, unless a table says otherwise.
 {missing}
+{markdown_verdict(by_name)}
 {note}
 """
 

@@ -1,0 +1,237 @@
+"""The claims of the paper, and whether the measured numbers agree: the opening of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pandas as pd
+
+from apiece.papers._ceiling import ENOUGH
+from apiece.papers._runs import PAPER_LOSS, TITLES
+
+_FITS: Final = 0.9  # R² from which a law is said to hold
+_ACCURATE: Final = 0.9  # correlation from which an estimator is said to be accurate
+_HEAD: Final = ("claim of the paper", "here", "by which number", "points and samples")
+_RULES: Final = (
+    f"Numbers are the lowest and the highest over datasets. A law holds from an R² of {_FITS}, and "
+    f"is too noisy to judge where noise allows less than {ENOUGH}. An estimator is accurate from a "
+    f"correlation of {_ACCURATE}. A choice helps most if no other choice of the paper is better by "
+    "more than a standard error."
+)
+Tables = Callable[[str], pd.DataFrame]
+
+
+def verdict(tables: Tables) -> list[tuple[str, str, str, str]]:
+    """Judge every claim by the measured rows, which ``tables`` returns by name.
+
+    Returns
+    -------
+    list of tuple
+        The claim, the answer, the numbers behind it, and their points and samples.
+    """
+    parts = (_power_laws, _exponents, _models, _boundary, _values, _additions, _beyond, _variance)
+    return [row for part in parts for row in part(tables)]
+
+
+def markdown_verdict(tables: Tables) -> str:
+    """Return the verdict as a section of a page; nothing if no row can be judged."""
+    rows = verdict(tables)
+    if not rows:
+        return ""
+    lines = [_HEAD, ("---",) * len(_HEAD), *rows]
+    table = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join(["## Verdict", "", *table, "", _RULES, ""])
+
+
+def _power_laws(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    table = tables("table1")
+    table = table[table["loss"] == PAPER_LOSS] if len(table) else table
+    for title in TITLES.values():
+        rows = table[table["model"] == title] if len(table) else table
+        if rows.empty:
+            continue
+        known = rows[rows["ceiling by noise"] >= ENOUGH]
+        noisy = rows[rows["ceiling by noise"] < ENOUGH]
+        holds = list(known["data"][known["measured"] >= _FITS])
+        fails = list(known["data"][known["measured"] < _FITS])
+        said = f"yes on {_list(holds)}" if holds else ""
+        said += f"{'; ' if said else ''}not on {_list(fails)}" if fails else ""
+        if len(noisy):
+            said += f"{'; ' if said else ''}not shown on {_list(noisy['data'])}, too noisy"
+        yield (
+            f"contributions follow power laws: {title} (Table 1)",
+            said,
+            f"R² {_span(rows['measured'])}; noise allows {_span(rows['ceiling by noise'])}",
+            _scale(rows),
+        )
+
+
+def _exponents(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    spread, crossing = tables("figure4"), tables("figure5")
+    if spread.empty or crossing.empty:
+        return
+    spread = spread[spread["model"] == TITLES["logistic"]]
+    width = spread["upper quartile"] - spread["lower quartile"]
+    share = crossing["share of pairs that change places"]
+    yield (
+        "the exponent differs between points, so curves cross (figures 4, 5)",
+        "yes" if share.min() > 0.05 else "in part",
+        f"middle half of alpha {_span(width)} wide; {_span(share)} of pairs change places",
+        _scale(spread),
+    )
+
+
+def _models(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    table = tables("table2")
+    known = table[table["measured"].notna()] if len(table) else table
+    if known.empty:
+        return
+    high = known[known["measured"] > 0.5]
+    answer = "yes" if high.empty else f"yes, but not on {_list(high['data'])}"
+    pairs = _list(known["models"])
+    yield (
+        "exponents of different models agree little, correlations up to 0.50 (Table 2)",
+        answer,
+        f"correlation {_span(known['measured'])}; pairs measured: {pairs}",
+        f"{_span(known['points'])} points",
+    )
+
+
+def _boundary(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    table = tables("figure6")
+    if table.empty:
+        return
+    slower = table[table["low"] > 0]
+    yield (
+        "points nearer to the boundary decay more slowly (figure 6)",
+        f"yes on {_list(slower['data'])}" if len(slower) else "no",
+        f"rank correlation of alpha with the distance {_span(table['Spearman correlation'])}",
+        _scale(table),
+    )
+
+
+def _values(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    few, more = tables("table3"), tables("table4")
+    if few.empty or more.empty:
+        return
+    few, more = (part[part["method"] != "bayes"] for part in (few, more))
+    wide = few.pivot_table(index="data", columns="method", values="measured", sort=False)
+    best = [name for name, row in wide.iterrows() if row.idxmax() == "amortized"]
+    if "amortized" in wide:
+        yield (
+            "with 10 samples the amortized estimator is best (Table 3)",
+            f"on {_list(best)}; elsewhere averaging is as good or better" if best else "no",
+            f"correlation {_span(wide['amortized'])}; Monte Carlo {_span(wide['Monte Carlo'])}",
+            _truth(few),
+        )
+    yield (
+        "with 10 samples the likelihood is unreliable (Table 3)",
+        "yes" if (wide["likelihood"] < wide["Monte Carlo"]).mean() > 0.5 else "no",
+        f"correlation {_span(wide['likelihood'])}",
+        _truth(few),
+    )
+    low = more[more["measured"] < _ACCURATE]
+    yield (
+        "with 50 samples all estimators are accurate (Table 4)",
+        "yes" if low.empty else f"all but {_list(low['method'] + ' on ' + low['data'])}",
+        f"correlation {_span(more['measured'])}",
+        _truth(more),
+    )
+
+
+def _additions(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    for name, method in (
+        ("table5", "scaling 100"),
+        ("table6", "scaling 1000"),
+        ("table7", "scaling 200"),
+        ("table8", "scaling 2000"),
+    ):
+        table = tables(name)
+        rows = table[table["method"].isin(_RIVALS | {method})] if len(table) else table
+        if rows.empty or method not in set(rows["method"]):
+            continue
+        wide = rows.pivot_table(index="data", columns="method", values="measured", sort=False)
+        error = rows.groupby("data", sort=False)["± of the mean"].max()
+        is_best = wide[method] >= wide.max(axis=1) - error[wide.index]
+        yes, no = list(wide.index[is_best]), list(wide.index[~is_best])
+        yield (
+            f"points chosen for a size help most at that size: {method} ({_title(name)})",
+            f"yes on {_list(yes)}{f'; no on {_list(no)}' if no else ''}" if yes else "no",
+            f"rise {_span(wide[method])} %, random {_span(wide['random'])} %",
+            f"{_span(rows['repeats'])} repeats",
+        )
+
+
+_RIVALS: Final = {
+    *("scaling 100", "scaling 1000", "scaling 200", "scaling 2000", "shapley", "random"),
+}
+
+
+def _beyond(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    table = tables("figure15")
+    table = table[table["method"] == "likelihood"] if len(table) else table
+    if table.empty or "beyond" not in set(table["sizes"]):
+        return
+    most = table[table["samples"] == table["samples"].max()]
+    inside, outside = (most[most["sizes"] == where] for where in ("fitted", "beyond"))
+    holds = outside["Pearson"].min() > 0.7 and outside["R²"].min() < inside["R²"].min()
+    yield (
+        "beyond the fitted sizes correlations stay high and R² falls (figures 7, 15)",
+        "yes" if holds else "in part",
+        "; ".join(
+            f"{name} {_span(inside[measure])} within, {_span(outside[measure])} beyond"
+            for name, measure in (("correlation", "Pearson"), ("R²", "R²"))
+        ),
+        f"{_list(most['data'])}; likelihood with {most['samples'].max():,} samples",
+    )
+
+
+def _variance(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
+    table = tables("figure12")
+    if table.empty:
+        return
+    for title, low, high in (
+        (TITLES["logistic"], 2, 4),
+        (TITLES["svm"], 1, 2),
+        (TITLES["mlp"], 1, 2),
+    ):
+        rows = table[table["model"] == title]
+        if rows.empty:
+            continue
+        inside = rows["median"].between(low, high)
+        yes, no = rows["data"][inside], rows["data"][~inside]
+        answer = f"yes on {_list(yes)}" if len(yes) else ""
+        answer += f"{'; ' if answer else ''}no on {_list(no)}" if len(no) else ""
+        yield (
+            f"the decay beta of the variance is {low} to {high}: {title} (figure 12)",
+            answer,
+            f"median beta {_span(rows['median'])}",
+            _scale(rows),
+        )
+
+
+def _scale(rows: pd.DataFrame) -> str:
+    return f"{_span(rows['points'])} points, {_span(rows['samples per size'])} samples per size"
+
+
+def _truth(rows: pd.DataFrame) -> str:
+    return f"{_span(rows['points'])} points, truth from {_span(rows['true from'])} samples"
+
+
+def _title(name: str) -> str:
+    return name.capitalize().replace("Table", "Table ")
+
+
+def _list(names: Any) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def _span(values: pd.Series[Any]) -> str:
+    """Return the least and the largest number."""
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "i" or low > 100:
+        ends = [f"{low:,.0f}", f"{high:,.0f}"]
+    else:
+        ends = [f"{low:.2f}", f"{high:.2f}"]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
