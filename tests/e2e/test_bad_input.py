@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -257,3 +258,36 @@ def test_a_shard_that_is_a_folder_is_named(folder):
     for result in (collect(folder), CliRunner().invoke(cli, ["show", str(folder / "run")])):
         expect(result, 1, shard.name)
         assert "Unexpected" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "source", [{"file": "data.csv", "options": {"unheard_of": 1}}, {"file": 7}, "data.csv", [1]]
+)
+def test_a_manifest_that_says_nonsense_about_its_data_is_no_surprise(folder, source):
+    collect(folder)
+    file = folder / "run" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["dataset"]["source"] = source
+    file.write_text(json.dumps(manifest))
+    page = str(folder / "page.html")
+    for command, *rest in (["show"], ["select", "--take", "2"], ["advise"], ["report", "-o", page]):
+        result = CliRunner().invoke(cli, [command, str(folder / "run"), *rest])
+        assert "Unexpected" not in result.stderr, (command, result.stderr)
+        if not isinstance(source, dict):
+            expect(result, 1, "manifest.json")
+        elif command == "select":
+            assert result.exit_code == 0
+            assert "ranked one by one" in result.stderr
+
+
+def test_select_says_that_it_changed_its_method_because_the_data_file_is_gone(folder):
+    collect(folder)
+    select = ["select", str(folder / "run"), "--take", "2", "--at", "6"]
+    assert "one by one" not in CliRunner().invoke(cli, select).stderr
+    (folder / "data.csv").rename(folder / "elsewhere.csv")
+    result = CliRunner().invoke(cli, select)
+    assert result.exit_code == 0
+    assert "so points are ranked one by one: there is no file" in result.stderr
+    FRAME.assign(age=0.0).to_csv(folder / "data.csv", index=False)
+    result = CliRunner().invoke(cli, select)
+    assert "so points are ranked one by one: this is another dataset" in result.stderr

@@ -11,7 +11,7 @@ import numpy as np
 from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import IntArray
 from apiece.data._dataset import Dataset
-from apiece.errors import DataError
+from apiece.errors import ApieceError, DataError
 
 _FLIPPING: Final = 0x666C6970  # the stream of the flips
 _VALIDATION: Final = 200
@@ -90,7 +90,7 @@ def read_again(source: Mapping[str, Any] | None, fingerprint: str | None) -> Dat
     Raises
     ------
     DataError
-        If the source is not known or missing, or if its data have changed.
+        If the source is not known, missing or cannot be used, or if its data have changed.
 
     Examples
     --------
@@ -103,11 +103,25 @@ def read_again(source: Mapping[str, Any] | None, fingerprint: str | None) -> Dat
             "the run does not say which file its data came from: expected one, which data from "
             "memory lacks. Pass dataset=, or rows= (--data) for what people know of the points."
         )
+    try:
+        dataset = _read(source)
+    except ApieceError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
+        raise DataError(
+            f"what the run says about the origin of its data cannot be used ({error}): expected a "
+            "file and options of Dataset.from_file. Pass dataset= (--data FILE), or correct "
+            "'source' in manifest.json."
+        ) from error
+    dataset.check_is(fingerprint)
+    return dataset
+
+
+def _read(source: Mapping[str, Any]) -> Dataset:
     if "demo" in source:
         dataset, _ = load_demo(**source["demo"])
     else:
         dataset = Dataset.from_file(source["file"], **source["options"])
     for more in source.get("candidates", []):
         dataset = dataset.with_candidates(more["file"], ids=more["ids"])
-    dataset.check_is(fingerprint)
     return dataset

@@ -10,7 +10,7 @@ import pytest
 
 from apiece import Dataset
 from apiece.data import read_again
-from apiece.errors import DataError
+from apiece.errors import ApieceError, DataError
 
 
 def table(n=40):
@@ -78,3 +78,30 @@ def test_a_file_with_other_rows_is_refused(folder):
     table(39).to_csv("a.csv", index=False)
     with pytest.raises(DataError, match="another dataset"):
         read_again(dataset.source, dataset.fingerprint)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"file": "a.csv", "options": {"target": "label", "unheard_of": 1}},
+        {"file": "a.npz", "options": {"unheard_of": 1}},
+        {"file": "a.csv", "options": {"target": "label", "drop": 7}},
+        {"file": "a.csv", "options": {"target": "label", "ids": {"a": 1}}},
+        {"file": "a.csv", "options": {"target": "label", "random_state": "seven"}},
+        {"file": "a.csv", "options": ["target"]},
+        {"file": "a.csv"},
+        {"file": 7, "options": {}},
+        {"file": "a\0b.csv", "options": {}},
+        {"options": {"target": "label"}},
+        {"demo": {"unheard_of": 1}},
+        {"demo": "text"},
+        {"file": "a.npz", "options": {}, "candidates": [7]},
+        {"file": "a.npz", "options": {}, "candidates": 7},
+        "a.csv",
+        ["a.csv"],
+        7,
+    ],
+)
+def test_a_source_that_cannot_be_used_is_an_error_that_says_so(folder, source):
+    with pytest.raises(ApieceError, match=r"[eE]xpected"):
+        read_again(source, None)
