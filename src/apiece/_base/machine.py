@@ -1,7 +1,8 @@
-"""What decides the last digits of a number: the processor and the linear algebra on it."""
+"""The machine: its processor and linear algebra, which decide last digits, and its memory."""
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -35,3 +36,17 @@ def _processor() -> str:
     except OSError:  # not Linux
         pass
     return platform.processor() or platform.machine()
+
+
+def total_memory() -> int | None:
+    """Return the bytes of memory that this process may use, or None if the system does not say."""
+    try:
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    except (AttributeError, ValueError, OSError):  # Windows
+        return None
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container
+        try:
+            limits.append(int((Path("/sys/fs/cgroup") / file).read_text()))
+        except (OSError, ValueError):
+            continue
+    return min(limits)

@@ -6,6 +6,7 @@ Each reader either returns what the file holds or says in plain words what is wr
 from __future__ import annotations
 
 import gzip
+import math
 import warnings
 import zipfile
 import zlib
@@ -17,6 +18,7 @@ import pandas as pd
 
 from apiece._base.check import nearest, some
 from apiece._base.files import read_table as parquet_table
+from apiece._base.machine import total_memory
 from apiece._base.text import first_line
 from apiece._base.typing import AnyArray
 from apiece.data._options import FilePath
@@ -160,10 +162,11 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
     arrays: dict[str, AnyArray] = {}
     key = ""
     try:
+        _check_room(file)
         with open(file, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as archive:
             for key in archive.files:
                 arrays[key] = archive[key]
-    except MemoryError:  # no fault of the file
+    except (DataError, MemoryError):  # the second is no fault of the file
         raise
     except Exception as error:  # an archive may be broken in any way
         if "allow_pickle" in str(error):
@@ -185,6 +188,41 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
                 f"and y (targets). {hint}, as in np.savez(path, X=X, y=y)."
             )
     return arrays
+
+
+def _check_room(file: Path) -> None:
+    """Refuse an npz file whose arrays cannot fit in memory, before any of them is unpacked."""
+    claimed = 0
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            n_bytes = _claimed(archive, member)
+            if n_bytes > member.file_size:
+                raise DataError(
+                    f"array {member.filename.removesuffix('.npy')!r} of {str(file)!r} is damaged: "
+                    f"its header says {n_bytes:,} bytes, and it has {member.file_size:,}. Expected "
+                    "a file written by np.savez. Write it again."
+                )
+            claimed += member.file_size
+    memory = total_memory()
+    if memory is not None and claimed > memory:
+        raise DataError(
+            f"the arrays of {str(file)!r} take {claimed / 1e9:,.1f} GB unpacked, and this machine "
+            f"has {memory / 1e9:,.1f} GB of memory: expected arrays that fit. Save fewer rows or "
+            "features, or use a machine with more memory."
+        )
+
+
+def _claimed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return how many bytes an array has by its header; 0 if that cannot be read."""
+    form = np.lib.format
+    try:
+        with archive.open(member) as opened:
+            version = form.read_magic(opened)
+            read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+            shape, _, dtype = read(opened)
+    except Exception:  # an archive may be broken in any way; reading it says how
+        return 0
+    return math.prod(shape) * dtype.itemsize
 
 
 def existing(path: FilePath) -> Path:

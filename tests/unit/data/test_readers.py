@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+from apiece._base.machine import total_memory
+from apiece.data import _readers
 from apiece.data._readers import format_of, read_csv, read_npz, read_parquet, read_table
 
 FRAME = pd.DataFrame({"a": [1.5, 0.1 + 0.2, -3.0], "b": ["x", "y", "z"], "label": [0, 1, 0]})
@@ -196,3 +201,43 @@ def test_a_gzipped_table_that_breaks_off_is_refused(complaint, write):
     whole = gzip.compress(f"a,b\n{rows}\n".encode(), compresslevel=1)
     said = complaint(read_csv, write("t.csv.gz", whole[: len(whole) - 50_000]))
     assert "cannot be read as a table" in said
+
+
+def save_npz(path, rows_said, zeros):
+    """Write an npz file whose X has a header for some rows, and some zero bytes after it."""
+    header = io.BytesIO()
+    said = {"descr": "<f8", "fortran_order": False, "shape": (rows_said, 1000)}
+    np.lib.format.write_array_header_1_0(header, said)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("X.npy", "w", force_zip64=True) as opened:
+            opened.write(header.getvalue())
+            for start in range(0, zeros, 2**24):
+                opened.write(bytes(min(2**24, zeros - start)))
+        with archive.open("y.npy", "w") as opened:
+            np.save(opened, np.arange(rows_said % 1000))
+
+
+def test_an_npz_file_that_unpacks_to_more_than_memory_is_refused_unread(
+    complaint, tmp_path, monkeypatch
+):
+    save_npz(tmp_path / "t.npz", rows_said=8_000, zeros=64_000_000)
+    assert (tmp_path / "t.npz").stat().st_size < 100_000
+    monkeypatch.setattr(_readers, "total_memory", lambda: 60_000_000)
+    tracemalloc.start()
+    said = complaint(read_npz, tmp_path / "t.npz")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    assert "take 0.1 GB unpacked" in said
+    monkeypatch.setattr(_readers, "total_memory", lambda: 10**9)
+    assert read_npz(tmp_path / "t.npz")["X"].shape == (8_000, 1_000)
+
+
+def test_an_npz_file_whose_header_says_more_than_there_is_is_refused(complaint, tmp_path):
+    save_npz(tmp_path / "t.npz", rows_said=10**9, zeros=8_000)
+    said = complaint(read_npz, tmp_path / "t.npz")
+    assert "array 'X'" in said
+    assert "its header says 8,000,000,000,000 bytes" in said
+
+
+def test_the_memory_of_this_machine_is_known_or_said_to_be_unknown():
+    assert (total_memory() or 10**9) > 10**8
