@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "Free some space"),
     errno.EDQUOT: ("the disk quota is used up", "Free some space"),
-    errno.EACCES: ("permission is denied", "Mend the permissions, or choose another folder"),
-    errno.EPERM: ("permission is denied", "Mend the permissions, or choose another folder"),
+    errno.EACCES: ("permission is denied", "Change the permissions, or choose another folder"),
+    errno.EPERM: ("permission is denied", "Change the permissions, or choose another folder"),
     errno.EROFS: ("the disk is read-only", "Choose another folder"),
     errno.ENOTDIR: ("a part of the path is a file", "Choose another folder"),
     errno.EEXIST: ("a file of that name is in the way", "Choose another folder"),
@@ -35,6 +38,24 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
         f"cannot write {path}: {why}. What was stored before is untouched. {remedy}, then repeat "
         "the command: it continues where it stopped."
     )
+
+
+@contextmanager
+def writing_scratch(n_bytes: int) -> Iterator[None]:
+    """Name the folder for temporary files if it cannot take ``n_bytes`` bytes."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+        if not is_full and "temporary directory" not in str(error):
+            raise
+        where = tempfile.tempdir or "the folder for them"
+        why = _REASONS[error.errno][0] if is_full and error.errno else error.strerror
+        raise StoreError(
+            f"cannot write temporary files in {where}: {why}. Expected room for about "
+            f"{n_bytes / 1e6:,.1f} MB. Stored results are intact. Make room, or set TMPDIR to a "
+            "folder with more of it."
+        ) from error
 
 
 def write_whole(path: Path, data: bytes, *, replace: bool = True) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from apiece._base.files import writing_scratch
 from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
 from apiece.records import Contributions, Moments, Theory
 
@@ -96,12 +97,13 @@ class Streamed:
         self._span: tuple[int, int] | None = None
         self._losses = Losses()
         self._forget()
-        self._scratch = TemporaryDirectory(prefix="apiece-")
-        try:
-            self._deal(shards)
-        except BaseException:
-            self._scratch.cleanup()
-            raise
+        with writing_scratch(n_rows * _ROW.itemsize):
+            self._scratch = TemporaryDirectory(prefix="apiece-")
+            try:
+                self._deal(shards)
+            except BaseException:
+                self._scratch.cleanup()
+                raise
 
     def _deal(self, shards: Iterable[dict[str, AnyArray]]) -> None:
         with ExitStack() as stack:
@@ -114,7 +116,7 @@ class Streamed:
                 self._count(rows)
                 block = np.searchsorted(self._borders, rows["point"], side="right") - 1
                 for index in np.unique(block):
-                    rows[block == index].tofile(files[index])
+                    files[index].write(rows[block == index])  # `tofile` hides a full disk
 
     def _forget(self) -> None:
         self._counts = np.zeros(len(self.ids), dtype=np.int64)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -7,12 +10,11 @@ from numpy.testing import assert_array_equal
 import apiece
 from apiece.collection import Design, WorkersLost, make_plan
 from apiece.engines import choose_engine
+from apiece.errors import StoreError
 from apiece.store import Layout
 
 
 def test_workers_read_the_arrays_of_a_job_from_one_file():
-    from pathlib import Path
-
     from apiece.collection._work import Job
     from apiece.collection.pools._shared import opened, shared
 
@@ -37,6 +39,19 @@ def test_workers_read_the_arrays_of_a_job_from_one_file():
         task = plan[0]
         assert_array_equal(found.engine.run(found.plan[0]).delta, engine.run(task).delta)
     assert not Path(payload.file).parent.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_folder_too_full_for_the_data_of_workers_is_named(monkeypatch, tmp_path):
+    from apiece.collection.pools import _shared
+
+    write = _shared._write
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(_shared, "_write", lambda _, arrays: write(Path("/dev/full"), arrays))
+    job = {"X": np.zeros(100_000)}
+    with pytest.raises(StoreError, match=r"disk is full.*about 0\.8 MB"), _shared.shared(job):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

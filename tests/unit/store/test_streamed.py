@@ -197,6 +197,21 @@ def test_a_damaged_shard_leaves_no_scratch_file(run, scratch, tmp_path):
     assert [entry.name for entry in scratch.iterdir()] == ["copy"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_folder_for_temporary_files_is_named(run, scratch, monkeypatch):
+    monkeypatch.setattr(Streamed, "_files", property(lambda self: [Path("/dev/full")]))
+    with pytest.raises(StoreError, match=f"in {scratch}: the disk is full.* set TMPDIR"):
+        apiece.fit(run, memory="60 MB")
+    assert not list(scratch.iterdir())
+
+
+def test_no_folder_for_temporary_files_at_all_is_an_error_that_says_so(run, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere/at/all"])
+    with pytest.raises(StoreError, match="No usable temporary directory"):
+        apiece.fit(run, memory="60 MB")
+
+
 class Shards:
     """Four hundred points with any number of contributions, made as they are asked for."""
 

@@ -12,12 +12,13 @@ import pickle
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import NamedTuple
 
+from apiece._base.files import writing_scratch
 from apiece.collection._work import Job
 
 _LARGE = 1 << 16  # bytes from which on an array goes to the file
@@ -55,16 +56,24 @@ def shared(job: Job) -> Iterator[Shared]:
     rest = dumps(job, protocol=5, buffer_callback=keep_apart)
     remove_abandoned()
     prefix = f"apiece-{os.getpid()}-"
-    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        file = Path(folder) / "arrays"
-        places = []
-        with open(file, "wb") as out:
-            out.write(bytes(_ALIGNED))
-            for array in arrays:
-                out.seek(-out.tell() % _ALIGNED, 1)
-                places.append((out.tell(), out.tell() + array.nbytes))
-                out.write(array)
-        yield Shared(str(file), tuple(places), rest)
+    with ExitStack() as stack:
+        with writing_scratch(sum(array.nbytes for array in arrays)):
+            made = TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+            file = Path(stack.enter_context(made)) / "arrays"
+            places = _write(file, arrays)
+        yield Shared(str(file), places, rest)
+
+
+def _write(file: Path, arrays: list[memoryview]) -> tuple[tuple[int, int], ...]:
+    """Write arrays one after another; return where each begins and ends."""
+    places = []
+    with open(file, "wb") as out:
+        out.write(bytes(_ALIGNED))
+        for array in arrays:
+            out.seek(-out.tell() % _ALIGNED, 1)
+            places.append((out.tell(), out.tell() + array.nbytes))
+            out.write(array)
+    return tuple(places)
 
 
 @lru_cache(maxsize=1)
