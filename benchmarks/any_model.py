@@ -7,11 +7,18 @@ their losses on which points they hold. Correlations are divided by the square r
 reliability, from two halves of these trainings. Coverage is that of 90 % intervals of reuse, which
 the noise of the truth widens.
 
+`any-model-networks`: the squared error of expected contributions at one size, 2,000 valued points,
+for networks of the paper's kind: pairs over reuse at equal numbers of trainings. Both are taken
+without a prior, so that the error is their variance: for pairs the mean of contributions, for reuse
+the difference of mean losses with and without a point.
+
 `any-model-mislabel`: how well values from 500 trainings of a forest, rows taking turns in scoring,
 rank flipped labels (area under the curve), next to Data-OOB (the share of trees outside whose bag a
 row is that predict its label) from as many trees.
 
-    nice -n 10 python benchmarks/any_model.py --data DIR
+    nice -n 10 python benchmarks/any_model.py --data DIR [--parts values] [--runs FOLDER]
+
+With ``--runs`` trainings are kept in a folder, and a later call takes them from there.
 """
 
 from __future__ import annotations
@@ -41,12 +48,14 @@ N_POINTS, N_VALIDATION, FLIPPED = 1_000, 3_000, 100
 TREE = DecisionTreeClassifier(max_depth=6)
 BOOSTING = HistGradientBoostingClassifier(max_iter=20, max_leaf_nodes=8, early_stopping=False)
 FOREST = RandomForestClassifier(50)
-CASES = {  # model, trainings, and how many times as many for the truth
-    "magic": ("tree", TREE, 3_000, 20),
-    "higgs": ("boosting", BOOSTING, 2_000, 6),
-    "electricity": ("boosting", BOOSTING, 2_000, 6),
+CASES = {  # model, loss and trainings
+    "magic": ("tree", TREE, "brier", 3_000),
+    "higgs": ("boosting", BOOSTING, "log_loss", 2_000),
+    "electricity": ("boosting", BOOSTING, "log_loss", 2_000),
 }
 CHOSEN_ON = ("magic",)
+NETWORK_SIZES, N_OF_NETWORKS = (200, 1_000), 2_000
+NETWORK_DRAWS, NETWORK_POINTS = 20, 60  # training sets, and points that join each
 
 
 def table(name: str, folder: Path, n: int, seed: int = 0):
@@ -87,9 +96,9 @@ def members_of(trainings):
     return found
 
 
-def pairs(data, model, n_trainings: int):
+def pairs(data, model, metric: str, n_trainings: int):
     """Return each point's mean contribution times size, from refits with and without it."""
-    engine, _ = choose_engine(data, model=model, metric="brier", engine="refit")
+    engine, _ = choose_engine(data, model=model, metric=metric, engine="refit")
     rng = np.random.default_rng(5)
     total, count = np.zeros(N_POINTS), np.zeros(N_POINTS)
     for index in range(max(1, round(n_trainings / N_POINTS))):
@@ -103,43 +112,54 @@ def pairs(data, model, n_trainings: int):
     return np.where(count > 0, mean, mean[count > 0].mean())
 
 
+def trained(options, data, word: str, **request):
+    """Return trainings of a run, kept in the folder of ``--runs`` if there is one."""
+    to = None if options.runs is None else options.runs / word
+    run = apiece.collect(data, engine="reuse", to=to, anchor=False, progress=False, **request)
+    return run.trainings()
+
+
 def values(options) -> None:
     results = Results(
         "any-model",
         {
             "data": "{}",
             "model": "{}",
+            "loss": "{}",
             "trainings": "{:,}",
             "k": "{:,}",
             "correlation, reuse": "{:.2f}",
             "without features": "{:.2f}",
             "correlation, pairs": "{:.2f}",
             "coverage": "{:.2f}",
+            "trainings for the truth": "{:,}",
             "reliability of the truth": "{:.2f}",
         },
         options,
         chosen_on=CHOSEN_ON,
-        reported_on=[name for name in CASES if name in options.sets],
+        reported_on=options.sets,
+        has_earlier_rows=options.runs is not None,
     )
     for name in options.sets:
-        if name not in CASES:
-            continue
-        word, model, n, factor = CASES[name]
+        word, model, metric, n = CASES[name]
         data, _ = dataset_of(name, options.data)
-        run = apiece.collect(
-            data,
-            model=model,
-            engine="reuse",
-            metric="brier",
-            sizes=SIZES,
-            trainings=n * (1 + factor),
-            random_state=0,
+        request = {"model": model, "metric": metric}
+        trainings = trained(
+            options, data, name, sizes=SIZES, trainings=n, random_state=0, **request
         )
-        trainings = run.trainings()
-        laws = Reuse().fit_trainings(trainings.first(n))
-        plain = Reuse(features=False).fit_trainings(trainings.first(n))
-        by_pairs = pairs(data, model, n)
-        later = trainings.after(n)
+        laws = Reuse().fit_trainings(trainings)
+        plain = Reuse(features=False).fit_trainings(trainings)
+        by_pairs = pairs(data, model, metric, n)
+        n_truth = options.truth * len(SHOWN)
+        later = trained(
+            options,
+            data,
+            f"{name}-truth",
+            sizes=SHOWN,
+            trainings=n_truth,
+            random_state=1,
+            **request,
+        )
         members = members_of(later)
         for k in SHOWN:
             halves = truth_at(k, later, members)
@@ -147,20 +167,68 @@ def values(options) -> None:
             half = np.corrcoef(halves)[0, 1]
             reliability = 2 * half / (1 + half)
             noise = ((halves[0] - halves[1]) ** 2).mean() / 4
-            known = laws.mean(k) - laws.mean(k).mean()
-            width = np.sqrt(laws.stderr(k) ** 2 + noise)
+            known = laws.mean(k - 1) - laws.mean(k - 1).mean()
+            width = np.sqrt(laws.stderr(k - 1) ** 2 + noise)
             results.add(
                 name,
                 word,
+                metric,
                 n,
                 k,
                 *(
                     np.corrcoef(each, truth)[0, 1] / np.sqrt(reliability)
-                    for each in (known, plain.mean(k), by_pairs)
+                    for each in (known, plain.mean(k - 1), by_pairs)
                 ),
                 np.mean(np.abs(known - truth + truth.mean()) < 1.645 * width),
+                options.truth,
                 reliability,
             )
+
+
+def networks(options) -> None:
+    results = Results(
+        "any-model-networks",
+        {
+            "data": "{}",
+            "k": "{:,}",
+            "points": "{:,}",
+            "pairs over reuse": "{:.1f} ± {:.1f}",
+            "reuse pays from, points": "{:,.0f}",
+        },
+        options,
+        reported_on=options.networks,
+        has_earlier_rows=options.runs is not None,
+    )
+    for name in options.networks:
+        X, y, _ = table(name, options.data, N_OF_NETWORKS)
+        n, rest = N_OF_NETWORKS, slice(N_OF_NETWORKS, N_OF_NETWORKS + N_VALIDATION)
+        data = apiece.Dataset.from_arrays(X[:n], y[:n], X_val=X[rest], y_val=y[rest])
+        for k in NETWORK_SIZES:
+            loss = trained(
+                options,
+                data,
+                f"{name}-network-{k}",
+                model="mlp",
+                sizes=[k],
+                trainings=options.network_trainings,
+                random_state=0,
+            ).loss
+            share = k / n
+            gain = n * share * (1 - share) * contribution_spread(data, k) / np.var(loss)
+            draws = np.random.default_rng(0).choice(len(gain), (1_000, len(gain)))
+            results.add(name, k, n, [gain.mean(), gain[draws].mean(axis=1).std()], n / gain.mean())
+
+
+def contribution_spread(data, k: int):
+    """Return the variance of contributions to each of some training sets, expectation included."""
+    engine, _ = choose_engine(data, model="mlp")
+    rng = np.random.default_rng(7)
+    found = []
+    for index in range(NETWORK_DRAWS):
+        drawn = rng.permutation(data.n_pool)
+        outcome = engine.run(Task(index, drawn[:k], drawn[k : k + NETWORK_POINTS], index))
+        found.append(np.nanvar(outcome.delta))
+    return np.array(found)
 
 
 def data_oob(X, y, n_trees: int):
@@ -199,16 +267,24 @@ def mislabel(options) -> None:
         )
 
 
+PARTS = {"mislabel": mislabel, "values": values, "networks": networks}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sets", nargs="*", default=list(CASES))
+    parser.add_argument("--runs", type=Path, help="folder to keep trainings in")
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--sets", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--truth", type=int, default=5_000, help="trainings at each size")
+    parser.add_argument("--networks", nargs="*", default=["magic", "higgs"])
+    parser.add_argument("--network-trainings", type=int, default=600)
     parser.add_argument("--mislabelled", nargs="*", default=["electricity", "pol"])
     parser.add_argument("--forests", type=int, default=500)
     options = parser.parse_args()
     with threadpool_limits(1):
-        mislabel(options)
-        values(options)
+        for part in options.parts:
+            PARTS[part](options)
 
 
 if __name__ == "__main__":
