@@ -12,9 +12,10 @@ for networks of the paper's kind: pairs over reuse at equal numbers of trainings
 without a prior, so that the error is their variance: for pairs the mean of contributions, for reuse
 the difference of mean losses with and without a point.
 
-`any-model-mislabel`: how well values from 500 trainings of a forest, rows taking turns in scoring,
-rank flipped labels (area under the curve), next to Data-OOB (the share of trees outside whose bag a
-row is that predict its label) from as many trees.
+`any-model-mislabel`: how well 500 trainings of a forest, rows taking turns in scoring, rank flipped
+labels (area under the curve): by values, and by the loss of each point for models that were not
+trained on it, next to Data-OOB (the share of trees outside whose bag a row is that predict its
+label) from as many trees.
 
     nice -n 10 python benchmarks/any_model.py --data DIR [--parts values] [--runs FOLDER]
 
@@ -245,9 +246,17 @@ def data_oob(X, y, n_trees: int):
 def mislabel(options) -> None:
     results = Results(
         "any-model-mislabel",
-        {"data": "{}", "trainings": "{:,}", "AUC, reuse": "{:.3f}", "AUC, Data-OOB": "{:.3f}"},
+        {
+            "data": "{}",
+            "trainings": "{:,}",
+            "AUC, unseen loss": "{:.3f}",
+            "AUC, value": "{:.3f}",
+            "AUC, Data-OOB": "{:.3f}",
+        },
         options,
+        chosen_on=("magic", "spambase"),
         reported_on=options.mislabelled,
+        has_earlier_rows=options.runs is not None,
     )
     for name in options.mislabelled:
         X, y, is_wrong = table(name, options.data, N_POINTS)
@@ -259,12 +268,12 @@ def mislabel(options) -> None:
             metric="brier",
             trainings=options.forests,
             random_state=0,
+            anchor=False,
+            to=None if options.runs is None else options.runs / f"{name}-forests",
         )
-        value = apiece.value(run)["value"].to_numpy()
-        oob = data_oob(X, y, options.forests)
-        results.add(
-            name, options.forests, roc_auc_score(is_wrong, -value), roc_auc_score(is_wrong, -oob)
-        )
+        found = apiece.value(run)
+        scores = found["unseen_loss"], -found["value"], -data_oob(X, y, options.forests)
+        results.add(name, options.forests, *(roc_auc_score(is_wrong, each) for each in scores))
 
 
 PARTS = {"mislabel": mislabel, "values": values, "networks": networks}
@@ -279,7 +288,9 @@ def main() -> None:
     parser.add_argument("--truth", type=int, default=5_000, help="trainings at each size")
     parser.add_argument("--networks", nargs="*", default=["magic", "higgs"])
     parser.add_argument("--network-trainings", type=int, default=600)
-    parser.add_argument("--mislabelled", nargs="*", default=["electricity", "pol"])
+    parser.add_argument(
+        "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "adult"]
+    )
     parser.add_argument("--forests", type=int, default=500)
     options = parser.parse_args()
     with threadpool_limits(1):

@@ -132,6 +132,28 @@ class Trainings:
             row_loss=self.row_loss[of_scored],
         )
 
+    def unseen_loss(self) -> FloatArray:
+        """Return the mean loss of each valued point for models that were not trained on it.
+
+        Models of the larger half of the sizes count, which predict better. Points with a wrong
+        label have a high loss. Shape ``(n_valued,)``; nan for points that never scored.
+
+        >>> import apiece
+        >>> from apiece.data import load_demo
+        >>> data, flipped = load_demo()
+        >>> run = apiece.collect(data, engine="reuse", sizes=(20, 40), trainings=40,
+        ...                      random_state=0, progress=False)
+        >>> loss = run.trainings().unseen_loss()
+        >>> bool(loss[flipped].mean() > loss.mean())
+        True
+        """
+        counts = (self.k >= np.median(self.k))[self.scored.owner]
+        position = self.scored.position[counts]
+        seen = np.bincount(position, minlength=self.n_points)
+        total = np.bincount(position, self.row_loss[counts], minlength=self.n_points)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((total / seen)[self.is_valued])
+
     def losses(self) -> Moments:
         """Summarise the losses by cardinality: one row."""
         table = Contributions.from_arrays(

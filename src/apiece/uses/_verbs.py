@@ -90,7 +90,9 @@ def value(
         Indexed by point id: ``value``, ``low``, ``high``, ``stderr``, in units of the loss;
         positive helps. With ``top`` also ``rank`` (1 is best), ``rank_low``, ``rank_high`` and
         ``p_top``; from samples also ``n_samples``; of groups also ``rows``, with how many of them a
-        group entered, and ``per_row``, the value of one.
+        group entered, and ``per_row``, the value of one. From a run of engine ``reuse`` also
+        ``unseen_loss``, the mean loss of the point for models that were not trained on it: sort by
+        it to look for wrong labels.
 
     Examples
     --------
@@ -117,7 +119,12 @@ def value(
         "random_state": random_state,
     }
     if source == "law":
-        return marked(_per_row(values_of_laws(laws_of(laws, memory), **options), attrs), attrs)
+        found = _per_row(values_of_laws(laws_of(laws, memory), **options), attrs)
+        if isinstance(laws, Run) and laws.has_trainings:
+            trainings = laws.trainings()
+            if trainings.row_loss.any():  # a loss that has no rows has none to show
+                found["unseen_loss"] = trainings.unseen_loss()
+        return marked(found, attrs)
     if isinstance(laws, Laws):
         raise PlanError(
             "source='samples' is asked of laws, which hold none: expected a run, or its "
@@ -491,10 +498,12 @@ def _per_row(table: pd.DataFrame, attrs: dict[str, Any]) -> pd.DataFrame:
 
 def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str]) -> Any:
     """Return the model or metric that is given, or that of the run, which a name can tell."""
-    found = attrs.get(what) if given is None else given
+    if given is not None:
+        return given
+    found = attrs.get(what)
     if isinstance(found, str) and found not in known:
         raise PlanError(
             f"the run used the {what} {found!r}, which has no name that could be looked up: "
-            f"expected the same {what} again. Pass {what}=."
+            f"expected the same {what} again. Pass {what}= (--{what})."
         )
     return found

@@ -136,6 +136,22 @@ def test_features_that_say_nothing_change_little():
     assert np.corrcoef(one, two)[0, 1] > 0.97
 
 
+def test_the_unseen_loss_of_a_point_is_its_mean_over_larger_models_without_it():
+    hardness = np.random.default_rng(3).normal(size=N)
+    data, _ = trainings(hardness=hardness, rotates=True)
+    found = data.unseen_loss()
+    assert np.corrcoef(found, hardness)[0, 1] > 0.999
+    start = 0
+    rows = []
+    for size, k in zip(data.scored.length, data.k, strict=True):
+        entries = slice(start, start + size)
+        is_seven = data.scored.position[entries] == 7
+        if k >= np.median(data.k):
+            rows += data.row_loss[entries][is_seven].tolist()
+        start += size
+    assert_allclose(found[7], np.mean(rows))
+
+
 def test_plain_contributions_are_right_on_average():
     data, effect = trainings(n_trainings=4000)
     table = plain_contributions(data)
