@@ -146,3 +146,27 @@ def test_the_commands_take_a_run_of_trainings(tmp_path, monkeypatch):
     assert call("show", "run")
     assert len(json.loads(call("value", "run", "--json"))) > 0
     call("report", "run", "-o", "report.html")
+
+
+def test_a_model_from_a_file_is_collected_with_and_advised_on(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2))
+    y = (X[:, 0] > 0).astype(int)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "recipes_of_mine.py").write_text(
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "def make():\n    return DecisionTreeClassifier(max_depth=2)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    model = ["--model", "recipes_of_mine:make"]
+    words = "collect table.csv --target y --to run --engine reuse --trainings 60 --metric brier"
+    collected = CliRunner().invoke(cli, [*words.split(), *model, "--jobs", "2", "--quiet"])
+    assert collected.exit_code == 0, collected.output
+    unnamed = CliRunner().invoke(cli, ["advise", "run", "--quiet"])
+    assert unnamed.exit_code != 0
+    assert "--model" in unnamed.output
+    advised = CliRunner().invoke(cli, ["advise", "run", *model, "--quiet", "--json"])
+    assert advised.exit_code == 0, advised.output
+    assert len(json.loads(advised.stdout)["rows"]) == 160

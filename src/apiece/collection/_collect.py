@@ -99,7 +99,8 @@ def collect(
     model
         ``auto`` (logistic regression for classes, ridge regression for quantities), another name
         (``logistic``, ``linear``, ``ridge``, ``poisson``, ``mlp``, ``svm``, ``knn``, ``tree``,
-        ``forest``, ``boosting``) or any scikit-learn classifier or regressor, pipelines included.
+        ``forest``, ``boosting``, and where installed ``xgboost``, ``lightgbm``, ``catboost``), any
+        scikit-learn classifier or regressor, pipelines included, or ``module:name`` of one.
     sizes
         ``(k_min, k_max)``, or a list of sizes for a grid of just these. By default from a
         twentieth of the pool, at most 100, up to two thirds of it, at most 1,000 (20,000 with an

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 
 from apiece._base.check import unknown_name
 from apiece._base.typing import AnyArray, IntArray
-from apiece.errors import ModelError
+from apiece.errors import MissingExtraError, ModelError
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,25 @@ def _from(module: str, name: str, **settings: Any) -> Callable[[int, int], Any]:
     return build
 
 
+def _installed(library: str, name: str, **settings: Any) -> Callable[[int, int], Any]:
+    """Return a builder of an estimator of a library that apiece does not bring."""
+
+    def build(n_features: int, n_classes: int) -> Any:
+        from importlib import import_module
+
+        try:
+            module = import_module(library)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"model {library!r} needs the library {library}, which is not installed. Install "
+                f"it with: pip install {library}. Or pass model='boosting' (--model boosting)."
+            ) from error
+        return getattr(module, name)(**settings)
+
+    return build
+
+
+# Trainings run in processes next to each other, so each takes one thread.
 _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
     "logistic": {"classification": _logistic},
     "linear": {"regression": _from("linear_model", "LinearRegression")},
@@ -123,6 +144,28 @@ _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
         "classification": _from("ensemble", "HistGradientBoostingClassifier"),
         "regression": _from("ensemble", "HistGradientBoostingRegressor"),
     },
+    "xgboost": {
+        "classification": _installed("xgboost", "XGBClassifier", n_jobs=1),
+        "regression": _installed("xgboost", "XGBRegressor", n_jobs=1),
+    },
+    "lightgbm": {
+        "classification": _installed("lightgbm", "LGBMClassifier", n_jobs=1),
+        "regression": _installed("lightgbm", "LGBMRegressor", n_jobs=1),
+    },
+    "catboost": {
+        "classification": _installed("catboost", "CatBoostClassifier", thread_count=1),
+        "regression": _installed("catboost", "CatBoostRegressor", thread_count=1),
+    },
+}
+
+# Libraries whose estimators print, or write files, unless told otherwise: settings that stop this,
+# each with the settings by which a user has decided already.
+_QUIET: dict[str, tuple[tuple[str, Any, set[str]], ...]] = {
+    "lightgbm": (("verbose", -1, {"verbose", "verbosity"}),),
+    "catboost": (
+        ("verbose", False, {"verbose", "silent", "logging_level", "verbose_eval"}),
+        ("allow_writing_files", False, {"allow_writing_files"}),
+    ),
 }
 
 MODELS = tuple(_BUILDERS)
@@ -166,7 +209,7 @@ class Model:
         return self if inner is None else Model(self.name, inner)
 
     def seeded(self, seed: int) -> Any:
-        """Return a copy in which every open ``random_state`` is ``seed``.
+        """Return a copy in which every open ``random_state`` is ``seed``, and which prints nothing.
 
         A ``random_state`` that is an integer already stays: it is the same with and without the
         added point, which is all that coupling needs.
@@ -180,10 +223,13 @@ class Model:
             if name.rpartition("__")[2] == "random_state"
             and not isinstance(value, int | np.integer)
         }
-        if type(copy).__module__.startswith("catboost") and not is_open:
+        library, given = type(copy).__module__.partition(".")[0], copy.get_params().keys()
+        if library == "catboost" and not is_open:
             # CatBoost lists only those parameters that were set
-            is_set = {"random_state", "random_seed"} & copy.get_params().keys()
+            is_set = {"random_state", "random_seed"} & given
             is_open = {} if is_set else {"random_state": seed}
+        for name, value, decided in _QUIET.get(library, ()):
+            is_open |= {} if decided & given else {name: value}
         return copy.set_params(**is_open) if is_open else copy
 
     def with_settings(self, **settings: Any) -> Model:
@@ -249,6 +295,27 @@ def weight_option(estimator: Any) -> str:
     return "sample_weight"
 
 
+def _imported(words: str) -> Any:
+    """Return the estimator that ``module:name`` stands for, or that the function there returns.
+
+    Modules in the current folder are found too.
+    """
+    from importlib import import_module
+
+    module, _, name = words.partition(":")
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.append(folder)  # stays, so that worker processes find the module too
+    try:
+        found = getattr(import_module(module), name)
+        return found() if not hasattr(found, "fit") or isinstance(found, type) else found
+    except Exception as error:  # whatever the user's module raises
+        raise ModelError(
+            f"model {words!r} could not be made: {type(error).__name__}: {error}. Expected "
+            "module:name, where name is an estimator, its class, or a function without arguments "
+            "that returns one, in a module that can be imported or in a file of this folder."
+        ) from error
+
+
 def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> Model:
     """Turn a built-in name or an estimator into a model that fits the data.
 
@@ -256,7 +323,8 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
     ----------
     model
         A name such as ``logistic``, ``auto`` for logistic regression or ridge regression by the
-        kind of data, or an estimator with scikit-learn's interface.
+        kind of data, ``module:name`` of an estimator or of a function that makes one, or an
+        estimator with scikit-learn's interface.
     kind
         ``classification`` or ``regression``.
     n_features, n_classes
@@ -267,6 +335,8 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
     >>> resolve_model("auto", kind="regression", n_features=3, n_classes=0).estimator
     Ridge()
     """
+    if isinstance(model, str) and ":" in model:
+        model = _imported(model)
     if isinstance(model, str):
         model = _DEFAULT[kind] if model == "auto" else model
         if model not in _BUILDERS:

@@ -12,14 +12,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from apiece.engines import MODELS, CoupledFolds, resolve_model
-from apiece.errors import ModelError, UnknownNameError
+from apiece.errors import MissingExtraError, ModelError, UnknownNameError
 
 SHAPE = {"n_features": 4, "n_classes": 2}
+
+
+LIBRARIES = ("xgboost", "lightgbm", "catboost")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_built_in_model_trains_on_the_kinds_of_data_it_is_for(name):
+    if name in LIBRARIES:
+        pytest.importorskip(name)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     served = 0
@@ -146,3 +151,49 @@ def test_a_model_that_does_not_fit_is_refused_in_words(model, kind, error, words
 def test_auto_is_the_linear_model_for_the_kind_of_data(kind, name):
     found = resolve_model("auto", kind=kind, n_features=3, n_classes=2)
     assert found.describe() == resolve_model(name, kind=kind, n_features=3, n_classes=2).describe()
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_model_of_a_library_that_is_missing_says_what_to_install(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=f"pip install {name}"):
+        resolve_model(name, kind="classification", **SHAPE)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_models_of_other_libraries_are_seeded_and_print_nothing(name, capfd, tmp_path, monkeypatch):
+    pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    model = resolve_model(name, kind="classification", **SHAPE)
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    one, two = (model.seeded(3).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert model.seeded(3).get_params()["random_state"] == 3
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())
+
+
+MODULE = """
+from sklearn.tree import DecisionTreeClassifier
+
+def make():
+    return DecisionTreeClassifier(max_depth=2)
+
+ready = DecisionTreeClassifier(max_depth=3)
+broken = 1 / 1
+"""
+
+
+def test_a_model_can_be_named_by_its_module(tmp_path, monkeypatch):
+    (tmp_path / "models_of_mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    found = [
+        resolve_model(f"models_of_mine:{name}", kind="classification", **SHAPE).estimator
+        for name in ("make", "ready", "DecisionTreeClassifier")
+    ]
+    assert [estimator.max_depth for estimator in found] == [2, 3, None]
+    for words in ("models_of_mine:missing", "models_of_mine:broken", "no_such_module:make"):
+        with pytest.raises(ModelError, match="xpected"):
+            resolve_model(words, kind="classification", **SHAPE)
