@@ -199,6 +199,7 @@ def learn(
     *,
     start: Population | None = None,
     centre: FloatArray | None = None,
+    trusted: bool = False,
     prior: FloatArray | None = None,
     prior_points: float = PRIOR_POINTS,
 ) -> Population:
@@ -218,6 +219,8 @@ def learn(
         Where to begin.
     centre
         Coefficients of the prior's curves, shape ``(n, p)``, around which to learn.
+    trusted
+        Whether these curves are taken as they are; otherwise a factor on them is learned.
     prior
         Shape of the covariance before data; by default that of the family for estimates.
     prior_points
@@ -230,7 +233,7 @@ def learn(
     steps, plain, last, least = _Steps(), now, -np.inf, np.inf
     for step in range(int(_STEPS / max(ease, 0.04))):
         then, evidence = _improved(
-            now, sums, basis, before, log_scale, n_effective, centre, prior_points
+            now, sums, basis, before, log_scale, n_effective, centre, trusted, prior_points
         )
         at, there = _flat(now), _flat(then)
         change = float(np.abs(there - at).max())
@@ -253,12 +256,13 @@ def _improved(
     log_scale: FloatArray,
     n_effective: float,
     centre: FloatArray | None,
+    trusted: bool,
     prior_points: float,
 ) -> tuple[Population, float]:
     """Take one step of expectation and maximisation; return where it leads, and the evidence."""
     data = sums
     if centre is not None:
-        now = _with_trust(now, sums, centre, log_scale)
+        now = now if trusted else _with_trust(now, sums, centre, log_scale)
         data = sums.around(now.trust * centre)
     post = now.posterior(data, log_scale)
     evidence = _evidence(now.masses, post, data.total)

@@ -155,15 +155,15 @@ class Bayes(Estimator):
         if features is not None and self.prior is None:
             prior_laws = self._from_features(contributions, *features)
             return replace(self, prior=prior_laws).fit(contributions)
-        if self.prior is None and not family.needs_population:
-            expected = expected_laws(contributions)
-            if expected is not None:
-                return replace(self, prior=expected).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
-        basis = family.prior_basis(k_ref)
-        prior = _Prior.of(self.prior, family, contributions.k_range)
-        learned = self._learn(contributions, basis, prior)
+        basis, centre, trusted = family.prior_basis(k_ref), self.prior, False
+        if centre is None and not family.needs_population:
+            centre = expected_laws(contributions)
+            if centre is not None:  # corrected by the contributions before
+                basis, trusted = basis.of_deviations(), True
+        prior = _Prior.of(centre, family, contributions.k_range)
+        learned = self._learn(contributions, basis, prior, trusted)
 
         parts, flags = [], []
         for rows, moments in contributions.blocks(self.block):
@@ -185,7 +185,7 @@ class Bayes(Estimator):
         nans = np.full(len(total), np.nan)
         settings = {
             "family": family.word,
-            "prior": None if self.prior is None else self.prior.attrs.get("estimator", "laws"),
+            "prior": None if centre is None else centre.attrs.get("estimator", "laws"),
         }
         return Laws(
             family=family,
@@ -237,7 +237,9 @@ class Bayes(Estimator):
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(self, contributions: Table, basis: FamilyBasis, prior: _Prior) -> _Learned:
+    def _learn(
+        self, contributions: Table, basis: FamilyBasis, prior: _Prior, trusted: bool
+    ) -> _Learned:
         """Learn from some of the points: twice, since residuals of a first fit are needed."""
         family, k_ref = basis.family, basis.k_ref
         few = evenly_spread_points(contributions, _LEARNERS)
@@ -258,7 +260,7 @@ class Bayes(Estimator):
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
         def learned(sums: Sums, worth: float, **how: Any) -> Population:
-            return learn(sums, basis, log_scale, worth * many, centre=own.u, **how)
+            return learn(sums, basis, log_scale, worth * many, centre=own.u, trusted=trusted, **how)
 
         start = learned(sums, _GUESS)
         local, _, _ = _averaged(start, sums, log_scale, own, basis)

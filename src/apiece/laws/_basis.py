@@ -5,13 +5,14 @@ for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a gri
 matrix $B$, a family is a list of shapes, and everything else is linear algebra.
 
 The prior of the population is defined here too: curves are assumed to be like the paper's power
-laws, with $\alpha \sim \mathcal{N}(1, 0.3)$.
+laws, with $\alpha \sim \mathcal{N}(1, 0.3)$. What contributions to the population are beyond
+second-order theory falls faster, with $\alpha \sim \mathcal{N}(2, 0.5)$.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
+_DECAY_OF_DEVIATIONS: Final = 2.0  # from theory, and its spread
+_SPREAD_OF_DEVIATIONS: Final = 0.5
 _OTHER: Final = 0.01  # variance of each term beyond that of power laws, for estimates
 _WIDE_OTHER: Final = 0.2  # and for intervals
 _FACTORS: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # on a covariance, and their shares
@@ -93,6 +96,19 @@ class FamilyBasis:
             *family.priors(k_ref),
         )
 
+    def of_deviations(self) -> FamilyBasis:
+        """Return the basis with priors for deviations from what theory expects of the population.
+
+        Without a gradient of the scoring rows contributions fall as $k^{-2}$, and so do these.
+        Families of several shapes stay as they are: their grid is moved to the shapes of theory.
+        """
+        if self.n_shapes > 1:
+            return self
+        prior, _ = power_law_moments(
+            lambda x: self.columns(x, 0), _DECAY_OF_DEVIATIONS, _SPREAD_OF_DEVIATIONS
+        )
+        return replace(self, prior=prior, wide_prior=prior)
+
     @property
     def n_shapes(self) -> int:
         """How many shapes there are."""
@@ -139,6 +155,8 @@ class FamilyBasis:
 
 def power_law_moments(
     columns: Callable[[FloatArray], FloatArray],
+    decay: float = DECAY,
+    spread: float = SPREAD,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return second moments of power laws in terms of columns, each of shape ``(p, p)``.
 
@@ -149,7 +167,7 @@ def power_law_moments(
     x = np.exp(np.linspace(-1.15, 1.15, 40))
     terms = columns(x[None, :])[0]
     nodes, weights = np.polynomial.hermite_e.hermegauss(9)
-    curves = x[:, None] ** -(DECAY + SPREAD * nodes)
+    curves = x[:, None] ** -(decay + spread * nodes)
     weight = (x**2.5)[:, None]
     u = np.linalg.solve(terms.T @ (weight * terms), terms.T @ (weight * curves))
     moments = np.asarray((u * weights / weights.sum()) @ u.T)

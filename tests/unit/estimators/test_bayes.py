@@ -171,7 +171,9 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     sums = Sums.of(table.moments(), basis, 316.0, 2.5)
     learned = now = learn(sums, basis, log_scale, 1000)
     for _ in range(100):
-        now, _ = _improved(now, sums, basis, basis.prior, log_scale, 1000, None, PRIOR_POINTS)
+        now, _ = _improved(
+            now, sums, basis, basis.prior, log_scale, 1000, None, False, PRIOR_POINTS
+        )
     assert_allclose(now.s, learned.s, atol=0.003 * learned.s.max())
     assert_allclose(now.masses, learned.masses, atol=0.003)
 
