@@ -10,7 +10,7 @@ Three things are learned from all points together.
    adjusted contributions of a point, a table of $G$ blocks, $s$ of them active, has the variance
    $\frac{s^2}{G^2}\sum_g \beta_g^2$. It is estimated without bias from products of different
    tasks, relative to the variance over tasks, as $\rho\,k$; $m$ contributions are then worth
-   $m / (1 + m \rho k)$.
+   $m / (1 + m \rho k)$. Few tasks say little about it: it is then near $0.1 / n$ for $n$ rows.
 3. *What theory says*, and how far to correct it (`apiece.estimators._theory`).
 """
 
@@ -24,12 +24,16 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
-from apiece.estimators._theory import NOISE_DECAY, corrected, theory_weights
+from apiece.estimators._theory import NOISE_DECAY, Corrections, corrected, theory_weights
 from apiece.records import Contributions, Moments, Table, Theory
 
 _BINS: Final = 6  # of sizes, in which the factor of the control is learned
 _PARTS: Final = 3  # of sizes, in which the noise of rows is measured
 _FEWEST: Final = 8  # contributions of a point and part that say something of blocks
+_USUAL: Final = 0.1  # noise of rows of a table, times its number of rows
+_AS_TASKS: Final = (
+    100  # how many tasks that is worth; the information of tasks grows as their square
+)
 _LOUD: Final = 0.9  # points above this quantile of the control's scale count as if at it
 
 
@@ -60,7 +64,7 @@ class _Learned:
     log_k: FloatArray
     factor: FloatArray
     row_noise: float
-    weights: FloatArray | None
+    weights: Corrections | None
     k_0: float
 
     @classmethod
@@ -88,14 +92,7 @@ class _Learned:
         """Return what theory expects of every point at its sizes, as one term."""
         if theory is None or self.weights is None:
             return None
-        factor = self.factor_at(theory.sizes)
-        psi = corrected(theory, factor, self.weights, self.k_0)
-        noise = theory.row_noise
-        return Theory(
-            theory.sizes,
-            psi[:, :, None],
-            None if noise is None else noise * factor[:, None] * factor,
-        )
+        return corrected(theory, self.factor_at(theory.sizes), self.weights, self.k_0)
 
     def factor_at(self, k: AnyArray) -> FloatArray:
         """Return the factor of first-order theory at some sizes."""
@@ -218,10 +215,13 @@ def _row_noise(table: Table, known: _Learned, sizes: IntArray, counts: IntArray)
         where += np.bincount(group, part.k, n_parts)
         n_rows += np.bincount(group, minlength=n_parts)
     seen = (n_points > 0) & (n_rows > 0)
+    usual = _USUAL / float(table.attrs.get("n_pool", np.inf))
     if not seen.any():
-        return 0.0
+        return usual
     k, rho = where[seen] / n_rows[seen], noise[seen] / n_points[seen]
-    return max(0.0, float((k * rho).sum() / (k**2).sum()))
+    measured = float((k * rho).sum() / (k**2).sum())
+    share = 1 / (1 + (_AS_TASKS / max(float(table.losses().n.sum()), 1.0)) ** 2)
+    return max(0.0, share * measured + (1 - share) * usual)
 
 
 def _residuals(part: Contributions, delta: FloatArray) -> FloatArray:
@@ -247,7 +247,9 @@ def _block_effects(
     r"""Return the variance that blocks of rows give to each cell's mean, over that of a residual.
 
     With centred indicators $x_{tg}$ of the active blocks, $\sum_g \beta_g^2$ is estimated by
-    $\sum_{s \ne t} e_s e_t \langle x_s, x_t \rangle$ over its value for unit effects.
+    $\sum_{s \ne t} e_s e_t \langle x_s, x_t \rangle$ over its value for unit effects. Residuals
+    $e$ are from the mean of their $n$, so that different ones are correlated by $-1/(n - 1)$;
+    squares count for $n / (n - 1)$ to make up for that.
     """
     n_blocks = max(1, int(active.max()).bit_length())
     bits = (active[:, None] >> np.arange(n_blocks)) & 1
@@ -264,7 +266,7 @@ def _block_effects(
     for g in range(n_blocks):
         x = bits[:, g].astype(np.float64)
         x -= (total(x) / many)[cell]
-        tops += total(e * x) ** 2 - total((e * x) ** 2)
+        tops += total(e * x) ** 2 - many / np.maximum(n - 1, 1) * total((e * x) ** 2)
         norms += (total(x**2) ** 2 - total(x**4)) / n_blocks
     share = total(bits.sum(axis=1).astype(np.float64)) / many / n_blocks
     good = (n >= _FEWEST) & (norms > 0) & (variance > 0)

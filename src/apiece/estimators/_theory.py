@@ -11,13 +11,14 @@ $$\psi_k(z) \approx b(k)\,T_0(z, k)
 
 and a constant among the $k^2 T_j$. The width $\tau$ maximises the evidence. Points that share a
 training set share noise, so contributions count for less than their number: the spread of the
-scores over tasks says how much less.
+scores over tasks says how much less. What is not known of the corrections is common to all points,
+and part of every interval.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,6 +31,13 @@ _SIGNAL: Final = 2.0  # and expected contributions as k^-2
 _LEAST_SCALE: Final = 0.1  # of the median: quiet points do not decide alone
 _STEPS: Final = 200
 _TINY: Final = 1e-300
+
+
+class Corrections(NamedTuple):
+    """Weights of the correction, two for each term, and what is not known of them."""
+
+    mean: FloatArray  # shape (2 n_terms + 2,)
+    cov: FloatArray
 
 
 class Adjustment(Protocol):
@@ -86,8 +94,8 @@ def with_row_noise(laws: Laws, theory: Theory | None) -> Laws:
     return replace(laws, cov=cov)
 
 
-def corrected(theory: Theory, factor: FloatArray, weights: FloatArray, k_0: float) -> FloatArray:
-    """Return the expected contributions of all points, shape ``(n_points, n_sizes)``.
+def corrected(theory: Theory, factor: FloatArray, weights: Corrections, k_0: float) -> Theory:
+    """Return the expected contributions of all points as the only term, and their noise.
 
     Parameters
     ----------
@@ -100,11 +108,16 @@ def corrected(theory: Theory, factor: FloatArray, weights: FloatArray, k_0: floa
     k_0
         The size at which corrections have no logarithm.
     """
-    change = _regressors(theory.terms, theory.sizes, k_0) @ weights / theory.sizes**_SIGNAL
-    return np.asarray(factor * theory.terms[:, :, 0] + change)
+    terms = _regressors(theory.terms, theory.sizes, k_0) / theory.sizes[:, None] ** _SIGNAL
+    psi = factor * theory.terms[:, :, 0] + terms @ weights.mean
+    noise = None
+    if theory.row_noise is not None:
+        noise = theory.row_noise * factor[:, None] * factor
+        noise = noise + terms @ weights.cov @ terms.swapaxes(1, 2)
+    return Theory(theory.sizes, psi[:, :, None], noise)
 
 
-def theory_weights(table: Table, known: Adjustment) -> FloatArray | None:
+def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
     """Learn the corrections to theory; None if theory says nothing."""
     parts = [part for part in table.parts() if part.theory is not None and len(part)]
     if not parts:
@@ -142,7 +155,8 @@ def theory_weights(table: Table, known: Adjustment) -> FloatArray | None:
             active[part.task] = part.active
     spread = scores.T @ scores + _block_spread(scores, active)
     noise = float(np.trace(np.linalg.solve(gram + ridge, spread))) / p
-    return _shrunk(gram, moment, noise) / size
+    mean, cov = _shrunk(gram, moment, noise)
+    return Corrections(mean / size, cov / size[:, None] / size)
 
 
 def _block_spread(scores: FloatArray, active: IntArray) -> FloatArray:
@@ -180,14 +194,14 @@ def _block_spread(scores: FloatArray, active: IntArray) -> FloatArray:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _shrunk(gram: FloatArray, moment: FloatArray, noise: float) -> FloatArray:
-    r"""Return the posterior mean of the weights of columns of unit length, by evidence.
+def _shrunk(gram: FloatArray, moment: FloatArray, noise: float) -> Corrections:
+    r"""Return the posterior of the weights of columns of unit length, by evidence.
 
     $\tau^2 \leftarrow (\lVert\beta\rVert^2 + \mathrm{tr}\,\Sigma) / p$ with
     $\Sigma = (G/s^2 + I/\tau^2)^{-1}$, until it stands still.
     """
     if noise <= 0:
-        return np.zeros(len(moment))
+        return Corrections(np.zeros(len(moment)), np.zeros(gram.shape))
     values, vectors = np.linalg.eigh(gram / noise)
     values, turned = np.maximum(values, 0.0), vectors.T @ moment / noise
     tau2 = max(float((turned**2).mean() / max(values.max(), _TINY) ** 2), _TINY)
@@ -196,7 +210,8 @@ def _shrunk(gram: FloatArray, moment: FloatArray, noise: float) -> FloatArray:
         before, tau2 = tau2, max(float(((spread * turned) ** 2 + spread).mean()), _TINY)
         if abs(tau2 - before) < 1e-6 * tau2:
             break
-    return np.asarray(vectors @ (turned / (values + 1 / tau2)))
+    spread = 1 / (values + 1 / tau2)
+    return Corrections(vectors @ (spread * turned), (vectors * spread) @ vectors.T)
 
 
 def _scale(part: Contributions, delta: FloatArray) -> FloatArray:
