@@ -112,3 +112,26 @@ def test_accuracy_is_known_by_its_everyday_name(folder):
     said = run("collect", "shop.csv", "--target", "label", "--metric", "accuracy", *FEW)
     assert said.exit_code == 0, said.output
     assert apiece.open(folder / "runs" / "shop").provenance()["metric"] == "zero_one"
+
+
+def test_another_model_or_setting_is_another_run(folder):
+    reads = ("--target", "label", "--drop", "price")
+    for model in ("logistic", "logistic(C=0.01)", "logistic(C=0.01)"):
+        said = run("value", "shop.csv", *reads, "--model", model, *FEW)
+        assert said.exit_code == 0, said.output
+    assert {path.name for path in (folder / "runs").iterdir()} == {"shop", "shop-2"}
+    assert apiece.open(folder / "runs" / "shop-2").provenance()["model"] == "logistic(C=0.01)"
+    again = run("value", "shop.csv", "--model", "logistic(C=0.01)", *FEW)
+    assert "shop-2 (collected before)" in again.stderr
+    advised = run("advise", "runs/shop-2")  # whose model is known by its name and settings
+    assert advised.exit_code == 0, advised.output
+
+
+def test_report_says_how_good_the_model_is_what_to_do_and_what_rows_are_worth(folder):
+    said = run("report", "shop.csv", "--target", "price", "--drop", "label", *FEW)
+    assert said.exit_code == 0, said.output
+    assert "model: ridge, on rows it has not seen: R² 0." in said.stdout
+    assert "surely most valuable" in said.stdout
+    assert "surely least valuable" in said.stdout
+    assert "r2 is the rise of R2" in said.stdout
+    assert (folder / "report.html").exists()

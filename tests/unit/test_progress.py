@@ -132,7 +132,7 @@ def test_a_bar_on_a_terminal_shows_what_is_done():
         tracker.advance(3)
     shown = terminal.file.getvalue()
     assert "working" in shown
-    assert "3/4" in shown
+    assert "3 of 4" in shown
     assert "elapsed" in shown
 
 

@@ -215,36 +215,41 @@ class Bar:
             self._shown.update({"text/plain": line}, raw=True)
 
     def _show_on_terminal(self, event: ProgressEvent) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn
 
         if self._shown is None:
             self._shown = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn(event.unit),
-                TimeElapsedColumn(),
-                TextColumn("elapsed,"),
-                TimeRemainingColumn(),
-                TextColumn("left"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[words]}"),
                 console=self._console,
                 transient=True,
             )
             self._shown.start()
-            self._task = self._shown.add_task(event.title, total=None)
-        self._shown.update(self._task, total=event.total or None, completed=event.done)
+            self._task = self._shown.add_task(event.title, total=None, words="")
+        words = bar_words(event, self._console.width - len(event.title) - 23)
+        self._shown.update(self._task, total=event.total or None, completed=event.done, words=words)
 
     def close(self) -> None:
         """Remove the bar."""
         if self._shown is not None and not self._is_notebook:
             self._shown.stop()
+
+
+def bar_words(event: ProgressEvent, width: int) -> str:
+    """Return what stands next to a bar: how much is done, and the time, in so many characters.
+
+    >>> event = ProgressEvent("collecting", 500, 2000, "contributions", 30.0, 90.0)
+    >>> bar_words(event, 60), bar_words(event, 40)
+    ('500 of 2,000 contributions, 0:30 elapsed, 1:30 left', '25 %, 0:30 elapsed, 1:30 left')
+    """
+    time_spent = f"{clock(event.elapsed)} elapsed"
+    if not event.total:
+        return time_spent
+    if not math.isnan(event.remaining):
+        time_spent += f", {clock(event.remaining)} left"
+    whole = f"{event.done:,} of {event.total:,} {event.unit}, {time_spent}"
+    return whole if len(whole) <= width else f"{100 * event.done // event.total} %, {time_spent}"
 
 
 def in_notebook() -> bool:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from apiece.cli._common import common
+from apiece.cli._common import MODEL_HELP, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
-from apiece.cli._print import OUT, deliver, emit, note, records, say, show_table, write_table
-from apiece.cli._source import remembered
+from apiece.cli._print import OUT, deliver, emit, note, records, say_prose, show_table, write_table
+from apiece.cli._source import next_command, remembered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apiece.uses import Advice
+
+_SHOWN: Final = 20  # rows
 
 
 @click.command(
@@ -25,7 +32,7 @@ Examples:
 """,
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path(path_type=Path))
-@click.option("--model", help="What is refitted; that of the run, or auto.")
+@click.option("--model", help=f"That of the run, or: {MODEL_HELP}")
 @click.option("--metric", help="What is measured; that of the run, or the log loss.")
 @LEVEL
 @click.option("--random-state", default=0, show_default=True, help="Seed of the folds.")
@@ -51,7 +58,6 @@ def advise(
     refitting the model, on rows that had no part in choosing.
     """
     import apiece
-    from apiece.records import in_words
     from apiece.store import open_run
     from apiece.uses import quality
 
@@ -77,16 +83,40 @@ def advise(
         said["effect"] = records(advice.effect)
         emit(said | {"rows": records(table)})
         return
-    say(advice.headline())
-    changed = table[table["advice"] != "keep"].drop(columns="reason")
+    show_advice(advice)
+    changed = _most_doubtful_first(table)
     if len(changed):
-        title = f"effect of following it, {in_words(advice.scope)}"
-        show_table(advice.effect, title=title)
-        show_table(changed.head(20))
+        show_table(changed.head(_SHOWN))
     if out is not None:
         note(f"{len(table):,} rows written to {out}", quiet=quiet)
-    elif len(changed) > 20:
-        note(f"the first 20 of {len(changed):,} rows; -o FILE writes all", quiet=quiet)
+    elif len(changed) > _SHOWN:
+        note(f"the first {_SHOWN} of {len(changed):,} rows; -o FILE writes all", quiet=quiet)
+    if run is None:
+        page = next_command("report", source, options)
+        note(f"what every row is worth, as a page for a browser:\n  {page}", quiet=quiet)
+
+
+def show_advice(advice: Advice) -> None:
+    """Print what to do and what it gains, by part if there are several, and whom that is for."""
+    from apiece.records import in_words
+
+    say_prose(advice.headline())
+    if not (advice["advice"].isin(["relabel", "drop"])).any():
+        return
+    parts = [str(part) for part in advice.effect.index if part != "all"]
+    for part in parts if len(parts) > 1 else []:
+        say_prose(f"{part} alone: {advice.changes(part)}")
+    say_prose(
+        f"({100 * advice.level:.4g} % intervals, {in_words(advice.scope)}; measured by refitting, "
+        "on rows that had no part in choosing)"
+    )
+
+
+def _most_doubtful_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that something is to be done with, the most doubtful of each part first."""
+    changed = table[table["advice"] != "keep"].drop(columns="reason")
+    order = changed["probability"].sort_values(kind="stable").index
+    return changed.loc[order].sort_values("advice", key=_first, kind="stable")
 
 
 @click.command(

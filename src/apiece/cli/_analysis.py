@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiece._base.text import first_line
-from apiece.cli._common import Sizes, common
+from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
 from apiece.cli._value import in_range
-from apiece.engines import ENGINES, MODELS
+from apiece.engines import ENGINES
 from apiece.errors import DataError
 from apiece.losses import LOSSES
 
@@ -226,7 +226,7 @@ Examples:
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--method", default="knn-shapley", show_default=True, help=f"{', '.join(BASELINES)}.")
 @click.option("--neighbors", default=5, show_default=True, help="K of knn-shapley.")
-@click.option("--model", default="auto", show_default=True, help=f"Of loo: {', '.join(MODELS)}.")
+@click.option("--model", default="auto", show_default=True, help=f"Of loo: {MODEL_HELP}")
 @click.option("--metric", help=f"The loss of loo: {', '.join(LOSSES)}.")
 @click.option("--engine", default="auto", show_default=True, help=f"Of loo: {', '.join(ENGINES)}.")
 @click.option("--random-state", default=0, show_default=True, help="Seed.")

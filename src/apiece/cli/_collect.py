@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import Sizes, common
+from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._print import emit, note, say
 from apiece.cli._source import describe, place_for
 from apiece.collection import DESIGNS
-from apiece.engines import ENGINES, MODELS
+from apiece.engines import ENGINES
 from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
     "--model",
     default="auto",
     show_default=True,
-    help=f"One of {', '.join(MODELS)}. auto: logistic for classes, ridge for quantities.",
+    help=MODEL_HELP,
 )
 @click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
 @click.option(
@@ -91,7 +91,7 @@ def collect(
     from apiece.store import open_run, place_of, redacted
 
     dataset = read(data, options)
-    to = place_for(data, _with(dataset, candidates)) if to is None else to
+    to = place_for(data, _with(dataset, candidates), options) if to is None else to
     where = redacted(str(to))
     note(describe(data, dataset, where, options), quiet=quiet)
     try:

@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from apiece._base.progress import tracking
-from apiece.cli._print import say
+from apiece.cli._print import say, say_prose
+from apiece.engines import MODELS
 from apiece.errors import ApieceError, ApieceWarning
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ _OF_THE_SYSTEM = (
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+MODEL_HELP: Final = (
+    f"{', '.join(MODELS)}; 'logistic(C=0.1)' sets what scikit-learn calls C; module:name is your "
+    "own. auto: logistic for classes, ridge for quantities."
+)
 
 
 class Numbers(click.ParamType[dict[str, float]]):
@@ -83,7 +89,7 @@ def common(command: Command) -> Command:
         except (click.exceptions.Exit, click.Abort):
             raise
         except click.ClickException as error:
-            say(f"error: {error.format_message()}", err=True)
+            say_prose(f"error: {error.format_message()}", err=True)
             sys.exit(error.exit_code)
         except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
             _leave_stdout()
@@ -95,7 +101,7 @@ def common(command: Command) -> Command:
             if debug:
                 raise
             _leave_stdout()
-            say(f"error: {_words(error)}", err=True)
+            say_prose(f"error: {_words(error)}", err=True)
             sys.exit(error.exit_code if isinstance(error, ApieceError) else 1)
 
     return run  # type: ignore[return-value]
@@ -133,7 +139,7 @@ def _leave_stdout() -> None:
 def _warnings_as_lines(quiet: bool) -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            say(f"warning: {message}", err=True)
+            say_prose(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ApieceWarning)
@@ -146,7 +152,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        say(record.getMessage(), err=True)
+        say_prose(record.getMessage(), err=True)
 
 
 @contextmanager

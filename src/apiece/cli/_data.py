@@ -95,7 +95,8 @@ def _read_again(path: Path, options: Mapping[str, Any]) -> Dataset:
     from apiece.cli._source import remembered
     from apiece.data import read_again, read_table
 
-    run = remembered(path, options) if path.is_file() else None
+    read_by = {name: options.get(name) for name in READING}
+    run = remembered(path, read_by) if path.is_file() else None
     if run is not None:
         return read_again(run.manifest.dataset.source, run.manifest.dataset.fingerprint)
     columns = list(map(str, read_table(path).columns))

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from apiece.cli._common import common
-from apiece.cli._print import emit, note, records, say, show_table
+from apiece.cli._print import emit, note, records, say, say_prose, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +37,8 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
 
     The data is the Wisconsin breast cancer table that scikit-learn bundles. The demo collects
     contributions, fits a law for every point, and shows which points help, which harm, how many of
-    the flipped labels are among the harmful ones, and two points of which one is worth more in
-    small datasets and the other in large ones.
+    the flipped labels are among the harmful ones, what to relabel and what that gains, and two
+    points of which one is worth more in small datasets and the other in large ones.
     """
     import apiece
     from apiece.data import load_demo
@@ -72,11 +72,15 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     pair = crossings(laws.select(is_clear), most=1)
     contributions = run.contributions()
     figure = _draw(laws, values, pair, contributions, to / "demo.png", quiet)
+    advice = apiece.advise(dataset, progress=False if quiet else None)
+    is_relabelled = (advice["advice"] == "relabel").to_numpy()
+    n_right = int(np.isin(np.flatnonzero(is_relabelled), flipped).sum())
     report = apiece.report(
         run,
         laws,
         to=to / "report.html",
         dataset=dataset,
+        advice=advice,
         title="What 369 tumours are worth, some of them with a flipped label",
     )
     if as_json:
@@ -86,6 +90,9 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
                 "n_points": len(values),
                 "n_flipped": len(flipped),
                 "n_found": int(worst["flipped"].sum()),
+                "advice": advice.headline(),
+                "n_relabelled": int(is_relabelled.sum()),
+                "n_relabelled_flipped": n_right,
                 "most_helpful": records(ranked.tail(5)[::-1]),
                 "most_harmful": records(ranked.head(5)),
                 "crossing": pair.to_dict("records"),
@@ -105,6 +112,11 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     say(
         f"flipped labels: {int(worst['flipped'].sum())} of the {len(flipped)} are among the "
         f"{len(flipped)} most harmful points (at random: {len(flipped) ** 2 / len(values):.0f})"
+    )
+    say_prose(f"advice: {advice.headline()}")
+    say_prose(
+        f"{n_right} of the {is_relabelled.sum()} rows to relabel are flipped. Advice needs no rows "
+        f"with right labels; the values above were scored on {len(dataset.y_val)} such rows."
     )
     for row in pair.itertuples(index=False):
         say(

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece.cli._common import Sizes, common
+from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import READING, read_all, reading
 from apiece.cli._print import OUT, emit, note, plain, say, show_table, write_table
-from apiece.engines import MODELS
 from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 _SHARED = (
     click.option("--samples", type=int, help="Contributions a point."),
     click.option("--repeats", type=int, help="How often everything is repeated."),
-    click.option("--model", default="auto", show_default=True, help=", ".join(MODELS)),
+    click.option("--model", default="auto", show_default=True, help=MODEL_HELP),
     click.option("--metric", help=f"Loss: {', '.join(LOSSES)}."),
     click.option("--method", help="Estimator of the laws."),
     click.option("--random-state", type=int, default=0, show_default=True, help="Seed."),

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from apiece.cli._common import Sizes, common
+from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._print import emit, note, say
-from apiece.engines import ENGINES, MODELS
+from apiece.engines import ENGINES
 from apiece.losses import LOSSES
 
 _OPTIONS = ("model", "sizes", "samples", "trainings", "metric", "engine")
@@ -18,7 +18,7 @@ _OPTIONS = ("model", "sizes", "samples", "trainings", "metric", "engine")
 
 @click.command(epilog="\b\nExample:\n  apiece plan houses.csv --target price --model boosting")
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--model", default="auto", show_default=True, help=f"One of {', '.join(MODELS)}.")
+@click.option("--model", default="auto", show_default=True, help=MODEL_HELP)
 @click.option("--sizes", type=Sizes(), help="Training-set sizes: 100:1000, or 100,200,400.")
 @click.option("--samples", type=int, help="Contributions for every point; 100 by default.")
 @click.option("--trainings", type=int, help="Models that engine reuse trains; 2000 by default.")

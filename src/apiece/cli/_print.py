@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 import sys
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = (".csv", ".json", ".parquet")
 _GAP: Final = "  "
+_SMALLEST: Final = 1e-4  # a column whose largest number is smaller has exponents
+_LARGEST: Final = 1e10  # or larger
 _LONGEST: Final = 60  # characters of a text on a terminal
 _SHORTEST: Final = 12  # a text is cut to this before a column is left out
 
@@ -34,10 +39,38 @@ def say(text: str = "", *, err: bool = False, bold: bool = False) -> None:
     click.secho(printable(text), err=err, bold=bold or None)
 
 
+def say_prose(text: str, *, err: bool = False) -> None:
+    """Print sentences, on a terminal broken between words.
+
+    Lines that begin with a space are commands or parts of a table, and stay as they are.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns)
+    say(text, err=err)
+
+
+def wrapped(text: str, width: int) -> str:
+    r"""Return text with its long lines broken between words, never inside one.
+
+    >>> print(wrapped("one two three\n  a command of some length", 9))
+    one two
+    three
+      a command of some length
+    """
+    lines = [
+        line
+        if line.startswith(" ")
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
 def note(text: str, *, quiet: bool) -> None:
     """Print a message for people on standard error."""
     if not quiet:
-        say(text, err=True)
+        say_prose(text, err=True)
 
 
 def emit(result: Any) -> None:
@@ -90,7 +123,7 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
     for line in lines[1:]:
         say(line)
     if left_out:
-        say(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
+        say_prose(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
 
 
 def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:
@@ -102,8 +135,8 @@ def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[st
     >>> table = pd.DataFrame({"value": [-2.215e-05], "stderr": [1e-06]}, index=[4])
     >>> for line in lines_of(table, None)[0]:
     ...     print(line)
-    point       value  stderr
-        4  -2.215e-05   1e-06
+    point       value     stderr
+        4  -2.215e-05  1.000e-06
     >>> lines_of(table, 20)[1]
     ['stderr']
     """
@@ -131,7 +164,9 @@ class _Column:
 
         self.name = printable_line(name)
         self.is_number = values.dtype.kind in "iuf"
-        self.cells = [self.name, *(format_cell(value) for value in values)]
+        is_float = values.dtype.kind == "f"
+        cells = format_numbers(values) if is_float else [format_cell(value) for value in values]
+        self.cells: list[str] = [self.name, *cells]
         self.width = max(map(cell_len, self.cells))
 
     def cut(self, width: int) -> None:
@@ -172,14 +207,41 @@ def _least(columns: list[_Column]) -> _Column:
     return (others or columns)[-1]
 
 
-def format_cell(cell: Any) -> str:
-    r"""Write a number with four digits, and anything else as it is, control characters escaped.
+def format_numbers(values: Iterable[float]) -> list[str]:
+    """Write the numbers of a column with as many decimals each: the largest has four digits.
 
-    >>> format_cell(0.000123456), format_cell(12), format_cell("a\x1b[2J")
-    ('0.0001235', '12', 'a\\u001b[2J')
+    Whole numbers have no decimals. Columns of very small or very large numbers use exponents.
+
+    >>> format_numbers([0.0310449, -0.00012345]), format_numbers([118750.0, 3.0])
+    (['0.03104', '-0.00012'], ['118,750', '3'])
+    >>> format_numbers([2.2e-7, -1.0e-8])
+    ['2.200e-07', '-1.000e-08']
+    """
+    numbers = [float(value) for value in values]
+    finite = [abs(x) for x in numbers if math.isfinite(x)]
+    largest = max(finite, default=0.0)
+    if largest and not _SMALLEST <= largest < _LARGEST:
+        return [_or_dash(x, f"{x:.3e}") for x in numbers]
+    if all(x == round(x) for x in finite):
+        decimals = 0
+    else:
+        decimals = max(0, 3 - math.floor(math.log10(largest)))
+    return [_or_dash(x, f"{round(x, decimals) + 0.0:,.{decimals}f}") for x in numbers]
+
+
+def _or_dash(x: float, written: str) -> str:
+    return "-" if x != x else f"{x}" if math.isinf(x) else written
+
+
+def format_cell(cell: Any) -> str:
+    r"""Write one number with four digits, and anything else as it is, control characters escaped.
+
+    >>> format_cell(0.000123456), format_cell(12), format_cell("a\x1b[2J"), format_cell(118750.0)
+    ('0.0001235', '12', 'a\\u001b[2J', '118,750')
     """
     if isinstance(cell, float):
-        return "-" if cell != cell else f"{cell:.4g}"
+        is_large = 1e4 <= abs(cell) < _LARGEST
+        return _or_dash(cell, f"{cell:,.0f}" if is_large else f"{cell:.4g}")
     if cell is None:
         return "-"
     return printable_line(str(cell))

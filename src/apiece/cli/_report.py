@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from apiece.cli._advise import show_advice
 from apiece.cli._common import common
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
-from apiece.cli._print import check_folder, emit, note, prepare_folder, say
+from apiece.cli._print import (
+    check_folder,
+    emit,
+    note,
+    prepare_folder,
+    say,
+    say_prose,
+    show_table,
+)
 from apiece.cli._source import run_or_table
+from apiece.cli._units import unit_of, with_r2
 
 if TYPE_CHECKING:
+    from apiece._base.typing import AnyArray
+    from apiece.laws import Laws
     from apiece.store import Run
+
+_SHOWN: Final = 3  # points at each end
 
 DATA = click.option(
     "--data",
@@ -71,21 +85,62 @@ def report(
     It ranks all points at any dataset size, advises what to do with each, shows its law, samples
     and columns, and exports the ids that you select.
     """
-    import apiece
+    from apiece import advise
     from apiece.records import in_words
+    from apiece.reporting import find, write
 
     prepare_folder(out)
     laws = run.laws(memory=memory)
-    shown: dict[str, Any] = {"title": title, "level": level, "rows": data, "ids": ids}
-    shown |= {"slices": slices, "progress": False if quiet else None}
-    path = apiece.report(run, laws, to=out, memory=memory, **shown)
+    found = find(run, laws, advise, rows=data, ids=ids, progress=False if quiet else None)
+    shown: dict[str, Any] = {"title": title, "level": level, "slices": slices, **found}
+    path = write(run, laws, out, memory=memory, **shown)
     if as_json:
         emit(
             {"report": str(path), "bytes": path.stat().st_size, "n_points": laws.n_points}
             | {"scope": laws.scope}
         )
         return
+    _summarise(laws, found, level)
     say(f"open {path}: {laws.n_points:,} points, {in_words(laws.scope)}")
+
+
+def _summarise(laws: Laws, found: dict[str, Any], level: float) -> None:
+    """Print how good the model is, what to do, and the most and the least valuable points."""
+    from apiece import value
+    from apiece.uses import Advice
+
+    if found["quality"] is not None:
+        say_prose(f"model: {found['quality'].headline()}")
+    if isinstance(found["advice"], Advice):
+        show_advice(found["advice"])
+    table = value(laws, level=level).drop(columns="stderr")
+    if laws.labels is not None:
+        table.insert(0, "label", laws.labels)
+    texts = _texts(found["rows"], laws)
+    if texts is not None:
+        table["text"] = texts
+    table = with_r2(table, laws)
+    n = min(_SHOWN, len(table) // 2)
+    if n:
+        say_prose(f"value: {unit_of(laws)}")
+        words = f"by the {{}} end of the {100 * level:.4g} % interval"
+        has_intervals = bool(table["low"].notna().any())
+        best = table.nlargest(n, "low" if has_intervals else "value")
+        worst = table.nsmallest(n, "high" if has_intervals else "value")
+        show_table(best, title=f"surely most valuable, {words.format('lower')}")
+        show_table(worst, title=f"surely least valuable, {words.format('upper')}")
+
+
+def _texts(rows: Any, laws: Laws) -> AnyArray | None:
+    """Return the text of every point, if the rows have a column of texts."""
+    import pandas as pd
+
+    from apiece.reporting import text_column
+
+    if not isinstance(rows, pd.DataFrame) or (name := text_column(rows)) is None:
+        return None
+    texts = rows[name].set_axis(rows.index.astype(str))
+    return texts[~texts.index.duplicated()].reindex(laws.ids.astype(str)).to_numpy()
 
 
 @click.command(

@@ -6,6 +6,7 @@ command finds it by the table's path alone.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from apiece.cli._common import MODEL_HELP
 from apiece.cli._data import READING, read_all, reading
 from apiece.cli._print import note
-from apiece.engines import MODELS
+from apiece.engines import is_model_name
 from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-COLLECTING = ("model", "metric", "samples", "jobs")
+COLLECTING = ("model", "metric", "samples", "collect_until", "jobs")
 _COLLECT = (
-    click.option("--model", default="auto", show_default=True, help=f"{', '.join(MODELS)}."),
+    click.option("--model", default="auto", show_default=True, help=MODEL_HELP),
     click.option("--metric", help=f"The loss: {', '.join(LOSSES)}."),
     click.option("--samples", type=int, help="Contributions per point; 100 by default."),
+    click.option(
+        "--collect-until", help="When to stop collecting: 5m, 2h, 'top 20'; see apiece collect."
+    ),
     click.option("--jobs", default=-1, show_default=True, help="Processes; -1: one per core."),
 )
 
@@ -93,7 +98,10 @@ def run_of(source: Path, options: Mapping[str, Any], *, quiet: bool) -> Run:
 
 
 def remembered(table: Path, options: Mapping[str, Any]) -> Run | None:
-    """Return the run that a table was collected into, if nothing is said about how to read it."""
+    """Return the run that a table was collected into, if nothing is said about how to read it.
+
+    Its model and metric are those that are asked for, if any are.
+    """
     from apiece.store import open_run
 
     if any(options.get(name) for name in READING):
@@ -105,21 +113,58 @@ def remembered(table: Path, options: Mapping[str, Any]) -> Run | None:
         source = run.manifest.dataset.source or {}
         file = Path(str(source.get("file", "")))
         is_older = table.stat().st_mtime <= (place / "manifest.json").stat().st_mtime
-        if file.is_file() and file.samefile(table) and is_older:
+        is_same = file.is_file() and file.samefile(table) and is_older
+        if is_same and _is_as_asked(run, options):
             return run
     return None
 
 
-def place_for(table: Path, dataset: Dataset) -> Path:
-    """Return where a table is collected to: the run of this data, or a folder that is free."""
-    return next(place for place in _places(table) if not place.exists() or _holds(place, dataset))
+def place_for(table: Path, dataset: Dataset, options: Mapping[str, Any]) -> Path:
+    """Return where a table is collected to: the run of this data and model, or a free folder."""
+    places = _places(table)
+    return next(at for at in places if not at.exists() or _holds(at, dataset, options))
 
 
-def _holds(place: Path, dataset: Dataset) -> bool:
+def _holds(place: Path, dataset: Dataset, options: Mapping[str, Any]) -> bool:
     from apiece.store import open_run
 
-    is_run = (place / "manifest.json").is_file()
-    return is_run and open_run(place).manifest.dataset.fingerprint == dataset.fingerprint
+    if not (place / "manifest.json").is_file():
+        return False
+    run = open_run(place)
+    is_same = run.manifest.dataset.fingerprint == dataset.fingerprint
+    return is_same and _is_as_asked(run, options)
+
+
+def _is_as_asked(run: Run, options: Mapping[str, Any]) -> bool:
+    """Whether a run has the model and the metric of the options, as far as they name one.
+
+    What ``module:name`` stands for is not a built-in model; `collect` compares it in full.
+    """
+    known, model = run.provenance(), options.get("model")
+    if options.get("metric") not in (None, known.get("metric")):
+        return False
+    if model is not None and ":" in model:
+        return not is_model_name(known.get("model"))
+    return model in (None, "auto", known.get("model"))
+
+
+def next_command(command: str, table: Path, options: Mapping[str, Any]) -> str:
+    """Return a command for the same table, with the options that say how it is read.
+
+    >>> next_command("report", Path("a.csv"), {"target": "y", "text": ("t",), "impute": True})
+    'apiece report a.csv --target y --text t --impute'
+    """
+    words = ["apiece", command, str(table)]
+    for name in READING:
+        given = options.get(name)
+        option = f"--{name.replace('_', '-')}"
+        if given is True:
+            words.append(option)
+        elif isinstance(given, tuple):
+            words.extend(word for item in given for word in (option, str(item)))
+        elif given:
+            words.extend((option, str(given)))
+    return shlex.join(words)
 
 
 def describe(table: Path, dataset: Dataset, place: Path | str, options: Mapping[str, Any]) -> str:
@@ -144,13 +189,14 @@ def note_if_unfinished(run: Run, quiet: bool) -> None:
 def _collected(table: Path, dataset: Dataset, options: Mapping[str, Any], *, quiet: bool) -> Run:
     import apiece
 
-    place = place_for(table, dataset)
+    place = place_for(table, dataset, options)
     note(describe(table, dataset, place, options), quiet=quiet)
     return apiece.collect(
         dataset,
         model=options["model"],
         metric=options["metric"],
         samples=options["samples"],
+        until=options["collect_until"],
         n_jobs=options["jobs"],
         to=place,
         progress=not quiet,

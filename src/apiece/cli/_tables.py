@@ -58,6 +58,7 @@ def aggregate(
     import pandas as pd
 
     import apiece
+    from apiece.records import scoped
 
     law = apiece.aggregate(run)
     table = law.table(level)
@@ -67,6 +68,7 @@ def aggregate(
         table = pd.DataFrame(
             {"loss": law.mean(k), "low": low, "high": high}, index=pd.Index(k, name="k")
         )
+        table = scoped(table, law.scope)
     deliver(table, out, as_json, quiet)
     note(law.headline(), quiet=quiet or as_json)
 

@@ -13,6 +13,7 @@ from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
+from apiece.cli._units import unit_of, variance, with_r2
 from apiece.errors import DataError
 from apiece.uses import KINDS
 
@@ -72,9 +73,13 @@ def value(
         b=b,
         **options,
     )
-    labels = run.laws(memory=memory).labels if source == "law" else None
-    if labels is not None:
-        table.insert(0, "label", labels)
+    if source == "law":
+        laws = run.laws(memory=memory)
+        if laws.labels is not None:
+            table.insert(0, "label", laws.labels)
+        table = with_r2(table, laws)
+        if not as_json:
+            note(f"value: {unit_of(laws)}", quiet=quiet)
     deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
 
 
@@ -144,13 +149,20 @@ def select(
     deliver(table, out, as_json, quiet)
     if not as_json and have is not None and len(table):
         last = table.iloc[-1]
-        spread = f"{last['gain_low']:.4g} to {last['gain_high']:.4g}"
-        total = f"expected gain of all {len(table):,} picks on rows not seen"
-        note(f"{total}: {last['gain']:.4g} ({spread})", quiet=quiet)
+        spread = f" ({last['gain_low']:.4g} to {last['gain_high']:.4g})"
+        note(f"{_gain(run, last['gain'], len(table), spread)} on rows not seen", quiet=quiet)
     elif not as_json:
-        total = f"expected gain of all {len(table):,} picks"
         how = "together" if "alone" in table else "one by one, as if they shared nothing"
-        note(f"{total}, {how}: {table['value'].sum():.4g}", quiet=quiet)
+        total = float(table["value"].sum())
+        note(f"{_gain(run, total, len(table))}; picks were valued {how}", quiet=quiet)
+
+
+def _gain(run: Run, gain: float, n_picks: int, spread: str = "") -> str:
+    """Say what all picks gain, in units of the loss, and for quantities of R2."""
+    loss = str(run.provenance().get("metric", "loss")).replace("_", " ")
+    share = variance(run.laws())
+    r2 = "" if share is None else f", R2 rises by {gain / share:.3g}"
+    return f"with all {n_picks:,} picks the {loss} falls by {gain:.4g}{spread}{r2}"
 
 
 _SELECT_OPTIONS = ("at", "until", "redundancy", "draws", "shortlist", "random_state", "level")

@@ -8,7 +8,15 @@ from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
 from apiece.engines._mlp import MLPEngine
-from apiece.engines._models import MODELS, CoupledFolds, Model, resolve_model, weight_option
+from apiece.engines._models import (
+    MODELS,
+    CoupledFolds,
+    Model,
+    base_name,
+    is_model_name,
+    resolve_model,
+    weight_option,
+)
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
 from apiece.engines._reuse import ReuseEngine
@@ -34,8 +42,10 @@ __all__ = [
     "ReuseEngine",
     "SVMEngine",
     "Surrogate",
+    "base_name",
     "choose_engine",
     "choose_group_engine",
+    "is_model_name",
     "resolve_model",
     "surrogate_of",
     "weight_option",

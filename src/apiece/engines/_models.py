@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -316,15 +317,66 @@ def _imported(words: str) -> Any:
         ) from error
 
 
+def is_model_name(word: object) -> bool:
+    """Return whether a word names a built-in model, with or without settings.
+
+    >>> is_model_name("logistic(C=0.1)"), is_model_name("LogisticRegression")
+    (True, False)
+    """
+    try:
+        return isinstance(word, str) and _parsed(word)[0] in _BUILDERS
+    except ModelError:
+        return False
+
+
+def base_name(word: str) -> str:
+    """Return the name of a model without its settings.
+
+    >>> base_name("logistic(C=0.1)")
+    'logistic'
+    """
+    return word.partition("(")[0].strip()
+
+
+def _parsed(word: str) -> tuple[str, dict[str, Any]]:
+    """Split ``logistic(C=0.1)`` into its name and settings, which are numbers, words or lists."""
+    name, has_settings, _ = word.partition("(")
+    if not has_settings:
+        return word, {}
+    try:
+        call = ast.parse(word.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or None in [k.arg for k in call.keywords]:
+            raise ValueError("settings need names")
+        settings = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ModelError(
+            f"model {word!r} cannot be read: expected a name with settings in brackets, such as "
+            "logistic(C=0.1) or knn(n_neighbors=7, weights='distance'). Write it so (in a shell "
+            "with quotes around it), or pass an estimator object in Python."
+        ) from error
+    return name.strip(), settings
+
+
+def _with_settings(name: str, estimator: Any, settings: dict[str, Any]) -> Any:
+    """Return an estimator with other settings; those of a calibrated model are its inner ones."""
+    known = estimator.get_params(deep=True)
+    inner = {setting: f"estimator__{setting}" for setting in settings if setting not in known}
+    for setting, full in inner.items():
+        if full not in known:
+            choice = sorted(key for key in known if "__" not in key)
+            raise unknown_name(f"setting of {name}", setting, choice)
+    return estimator.set_params(**{inner.get(k, k): value for k, value in settings.items()})
+
+
 def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> Model:
     """Turn a built-in name or an estimator into a model that fits the data.
 
     Parameters
     ----------
     model
-        A name such as ``logistic``, ``auto`` for logistic regression or ridge regression by the
-        kind of data, ``module:name`` of an estimator or of a function that makes one, or an
-        estimator with scikit-learn's interface.
+        A name such as ``logistic`` or ``logistic(C=0.1)``, ``auto`` for logistic regression or
+        ridge regression by the kind of data, ``module:name`` of an estimator or of a function that
+        makes one, or an estimator with scikit-learn's interface.
     kind
         ``classification`` or ``regression``.
     n_features, n_classes
@@ -334,11 +386,14 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
     --------
     >>> resolve_model("auto", kind="regression", n_features=3, n_classes=0).estimator
     Ridge()
+    >>> resolve_model("ridge(alpha=10)", kind="regression", n_features=3, n_classes=0).estimator
+    Ridge(alpha=10)
     """
-    if isinstance(model, str) and ":" in model:
+    if isinstance(model, str) and ":" in model and "(" not in model:
         model = _imported(model)
     if isinstance(model, str):
-        model = _DEFAULT[kind] if model == "auto" else model
+        word = _DEFAULT[kind] if model == "auto" else model
+        model, settings = _parsed(word)
         if model not in _BUILDERS:
             raise unknown_name("model", model, MODELS)
         builders = _BUILDERS[model]
@@ -349,7 +404,8 @@ def resolve_model(model: Any, *, kind: str, n_features: int, n_classes: int) -> 
                 f"expected one of {fitting}. Pick one of these, or say what the target is with "
                 "kind= (--task) when reading the data."
             )
-        return Model(model, builders[kind](n_features, n_classes))
+        estimator = builders[kind](n_features, n_classes)
+        return Model(word, _with_settings(model, estimator, settings) if settings else estimator)
     missing = [name for name in ("fit", "predict", "get_params") if not hasattr(model, name)]
     if missing or isinstance(model, type):
         what = "a class" if isinstance(model, type) else f"without {', '.join(missing)}"

@@ -16,7 +16,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
-from apiece.engines._models import weight_option
+from apiece.engines._models import base_name, weight_option
 from apiece.engines._seeds import seeded
 from apiece.errors import EngineError
 from apiece.losses import Loss
@@ -104,7 +104,11 @@ class RefitEngine(Engine):
                 "Every other task is kept; scale the features, or pass another model or metric."
             )
         is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        return loss, missed, int(is_short and self.model.name != "mlp")  # mlp: fixed length
+        return (
+            loss,
+            missed,
+            int(is_short and base_name(self.model.name) != "mlp"),
+        )  # mlp: fixed length
 
 
 def trained_on(dataset: Dataset, model: Any, positions: IntArray, seed: int) -> Any:

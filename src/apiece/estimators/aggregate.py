@@ -35,7 +35,7 @@ from apiece._base.typing import FloatArray
 from apiece.errors import FitError, PlanError
 from apiece.laws.provenance import provenance
 from apiece.laws.sizes import check_sizes, middle
-from apiece.records import Anchor, Moments, Trained
+from apiece.records import Anchor, Moments, Trained, in_words, scope_of, scoped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +111,11 @@ class Aggregate:
         return table_html(f"Aggregate: {self.headline()}", self.table())
 
     @property
+    def scope(self) -> str | None:
+        """What the losses are for: ``"population"`` or ``"scoring rows"``; None if not known."""
+        return scope_of(self.attrs)
+
+    @property
     def k_known(self) -> int:
         """The largest size at which losses were measured, the anchor's included."""
         return max(self.k_range[1], 0 if self.anchor is None else self.anchor.k)
@@ -151,10 +156,11 @@ class Aggregate:
         ends = np.quantile(columns, [(1 - level) / 2, (1 + level) / 2], axis=1)
         value = np.array([self.eps, self.b, self.lam])
         low, high = _around(value, *ends)
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {"value": value, "low": low, "high": high},
             index=pd.Index(["eps", "b", "lambda"], name="parameter"),
         )
+        return scoped(table, self.scope)
 
     def headline(self) -> str:
         """Describe the law in one line: the loss at the largest size known, and at twice that."""
@@ -164,6 +170,7 @@ class Aggregate:
             f"loss {self.mean(near):.4g} at {near:,} points, "
             f"{self.mean(far):.4g} ({low:.4g} to {high:.4g}) at {far:,}; "
             f"about {self.eps:.4g} + {self.b:.3g} / k^{self.lam:.3g}"
+            + (f", {in_words(self.scope)}" if self.scope else "")
         )
 
     def _towards_anchor(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -82,11 +82,11 @@ def warn_beyond(asked: float, k_max: int, reach: int, is_checked: bool) -> None:
     times = f"{asked / k_max:,.1f} times as many"
     known = f"sampled up to {k_max:,} training points, asked for {asked:,.0f}, {times}"
     if not is_checked:
-        words = "No backtest vouches for that"
+        words = "No backtest supports that"
     elif asked > reach:
-        words = f"A backtest vouches for sizes up to {reach:,}: beyond, values are not known"
+        words = f"A backtest supports sizes up to {reach:,}: beyond, values are not known"
     else:
-        words = "A backtest vouches for that, with wider intervals"
+        words = "A backtest supports that, with wider intervals"
     warnings.warn(
         f"laws are extrapolated: {known}. {words}. Collect contributions at larger sizes to be "
         "sure.",

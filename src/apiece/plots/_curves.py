@@ -87,6 +87,16 @@ def binned_means(
     return in_bins(contributions.k[is_point], contributions.delta[is_point], n_bins)
 
 
+def sign_of(means: FloatArray) -> str:
+    """Say whether a point helps or harms at the sampled sizes, from the smallest to the largest.
+
+    >>> sign_of(np.array([-1.0, -2.0])), sign_of(np.array([0.2, -0.1]))
+    ('harms', 'helps, then harms')
+    """
+    first, last = ("helps" if mean > 0 else "harms" for mean in (means[0], means[-1]))
+    return first if first == last else f"{first}, then {last}"
+
+
 def plot_curves(
     laws: Laws,
     points: Sequence[object],
@@ -124,7 +134,7 @@ def plot_curves(
     with axes(ax) as ax:
         for i, name in enumerate(numbers.ids):
             inside = numbers.is_sampled
-            sign = "helps" if numbers.mean[i, -1] > 0 else "harms"
+            sign = sign_of(numbers.mean[i, inside])
             (line,) = ax.plot(numbers.k[inside], numbers.mean[i, inside], label=f"{name} ({sign})")
             color = line.get_color()
             outside = ~inside | (numbers.k == numbers.k[inside][-1])
@@ -134,7 +144,7 @@ def plot_curves(
             )
             if contributions is not None:
                 size, mean, error = binned_means(contributions, name)
-                marker = "o" if sign == "helps" else "v"
+                marker = "o" if sign.startswith("helps") else "v"
                 ax.errorbar(size, mean, error, fmt=marker, color=color, elinewidth=thin())
         size_axis(ax)
         if (numbers.mean > 0).all():

@@ -20,12 +20,20 @@ from apiece.records._provenance import (
     Recipe,
     Snapshot,
 )
-from apiece.records._scope import POPULATION, SCORING_ROWS, in_words, scope_of, scoped
+from apiece.records._scope import (
+    ALL_ROWS,
+    POPULATION,
+    SCORING_ROWS,
+    in_words,
+    scope_of,
+    scoped,
+)
 from apiece.records._table import Stored, StoredTrainings, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 from apiece.records._trainings import Lists, Trainings
 
 __all__ = [
+    "ALL_ROWS",
     "POPULATION",
     "SCORING_ROWS",
     "Anchor",

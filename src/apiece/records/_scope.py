@@ -1,4 +1,4 @@
-"""What a result is for: the population that the rows come from, or the given scoring rows."""
+"""What a result is for: the population that rows come from, the given scoring rows, or both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
 POPULATION: Final = "population"
 SCORING_ROWS: Final = "scoring rows"
+ALL_ROWS: Final = "all rows"
 _WORDS: Final = {
     POPULATION: "for the population the rows come from",
     SCORING_ROWS: "for the given scoring rows",
+    ALL_ROWS: "for rows such as those of the table and the validation set together",
 }
 
 

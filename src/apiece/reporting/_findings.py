@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece.data import Dataset, read_again, read_table
-from apiece.engines import MODELS
+from apiece.engines import base_name, is_model_name
 from apiece.errors import ApieceError, FitError
 from apiece.estimators import Aggregate, fit_aggregate
 from apiece.laws import Laws
@@ -122,7 +122,7 @@ def _quality(
 ) -> Quality | None:
     """Measure the run's own model on rows that it has not seen, if its name says what it is."""
     model = laws.provenance.model
-    if dataset is None or model not in MODELS or dataset.n_points > _most(model):
+    if dataset is None or not is_model_name(model) or dataset.n_points > _most(model):
         return None
     try:
         return quality(dataset, model, progress=progress)
@@ -159,4 +159,4 @@ def _advice(
 
 def _most(model: object) -> int:
     """Return how many rows are judged unasked."""
-    return _MOST_ASKED if model in _QUICK else _MOST_SLOW
+    return _MOST_ASKED if base_name(str(model)) in _QUICK else _MOST_SLOW

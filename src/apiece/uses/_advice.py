@@ -31,6 +31,9 @@ class Advice:
         The loss, by name.
     level
         Coverage of the intervals.
+    scope
+        What the effect is for: the ``population`` that the rows come from, or, with a validation
+        set, ``all rows``, since these score besides those of the table.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Advice:
     effect: pd.DataFrame
     metric: str
     level: float
+    scope: str = POPULATION
 
     def table(self) -> pd.DataFrame:
         """Return the advice, indexed by id.
@@ -54,16 +58,12 @@ class Advice:
         Returns
         -------
         pandas.DataFrame
-            ``advice`` (one of `ADVICE`), ``to`` (the label, or the predicted value, that the row
-            should rather have; missing for ``keep``), ``probability`` (of the label at hand, to
-            models that have not seen the row; of a value, that it is right) and ``reason``.
+            ``advice`` (one of `ADVICE`), ``label`` (the target at hand), ``to`` (the label, or the
+            predicted value, that the row should rather have; missing for ``keep``),
+            ``probability`` (of the label at hand, to models that have not seen the row; of a value,
+            that it is right) and ``reason``.
         """
         return scoped(self.rows.copy(), self.scope)
-
-    @property
-    def scope(self) -> str:
-        """What the effect is for: the population, since rows that did not choose measure it."""
-        return POPULATION
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,22 +91,36 @@ class Advice:
                 "Nothing to do: no change of the data was measured to make the model better."
                 + check
             )
-        row: dict[str, float] = self.effect.to_dict("index")["all"]  # type: ignore[assignment]
-        measure = "accuracy" if "accuracy" in self.effect else "r2"
         what = " and ".join(parts)
-        text = (
-            f"{what[0].upper()}{what[1:]}: {self.metric.replace('_', ' ')} "
-            f"{_moves(row['loss'])} by {_span(row, 'loss')}"
-        )
-        if measure == "accuracy":
-            row = {name: 100 * part for name, part in row.items()}
-            return (
-                f"{text}, accuracy {_moves(row[measure])} by {_span(row, measure)} points.{check}"
-            )
+        return f"{what[0].upper()}{what[1:]}: {self.changes('all')}.{check}"
+
+    def changes(self, part: str) -> str:
+        """Return what following a part of the advice does to the model, in words.
+
+        A change whose interval holds zero has signs: its direction is not known.
+
+        Parameters
+        ----------
+        part
+            A row of ``effect``: ``relabel``, ``drop`` or ``all``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> numbers = {"r2": 0.02, "r2_low": -0.01, "r2_high": 0.05}
+        >>> effect = pd.DataFrame([numbers], index=["all"])
+        >>> Advice(pd.DataFrame(), effect, metric="squared_error", level=0.9).changes("all")
+        'R2 changes by +0.02 (-0.01 to +0.05)'
+        """
+        row: dict[str, float] = self.effect.to_dict("index")[part]  # type: ignore[assignment]
+        loss = self.metric.replace("_", " ")
+        if "accuracy" in self.effect:
+            accuracy = {name: 100 * value for name, value in row.items()}
+            moves = _change(accuracy, "accuracy", " points")
+            return f"{loss} {_change(row, 'loss')}, accuracy {moves}"
         if self.metric == "squared_error":  # in squared units of the target, which R2 says better
-            text = f"{what[0].upper()}{what[1:]}"
-            return f"{text}: R2 {_moves(row[measure])} by {_span(row, measure)}.{check}"
-        return f"{text}, R2 {_moves(row[measure])} by {_span(row, measure)}.{check}"
+            return f"R2 {_change(row, 'r2')}"
+        return f"{loss} {_change(row, 'loss')}, R2 {_change(row, 'r2')}"
 
 
 def reason(advice: str, own: Any, to: Any) -> str:
@@ -128,13 +142,12 @@ def _rows(n: int) -> str:
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
-def _moves(change: float) -> str:
-    return "falls" if change < 0 else "rises"
-
-
-def _span(row: dict[str, float], name: str) -> str:
-    """Return the size of a change with its interval, counted in the direction it moves."""
-    sign = -1 if row[name] < 0 else 1
-    mean, low, high = (sign * row[part] for part in (name, f"{name}_low", f"{name}_high"))
-    low, high = sorted((low, high))
-    return f"{mean:.3g} ({low:.3g} to {high:.3g})"
+def _change(row: dict[str, float], name: str, unit: str = "") -> str:
+    """Return a change with its interval: in the direction it moves, with signs if that is open."""
+    mean, low, high = (row[part] for part in (name, f"{name}_low", f"{name}_high"))
+    if low == high == 0:
+        return "does not change"
+    if low <= 0 <= high:
+        return f"changes by {mean:+.3g} ({low:+.3g} to {high:+.3g}){unit}"
+    low, high = sorted((abs(low), abs(high)))
+    return f"{'falls' if mean < 0 else 'rises'} by {abs(mean):.3g} ({low:.3g} to {high:.3g}){unit}"

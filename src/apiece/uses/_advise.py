@@ -34,6 +34,7 @@ from apiece.data import Dataset, join_rows, take_rows
 from apiece.engines import Model, weight_option
 from apiece.errors import PlanError
 from apiece.losses import LOSSES, Loss
+from apiece.records import ALL_ROWS, POPULATION
 from apiece.uses._advice import Advice, reason
 from apiece.uses._outside import folds_of, mixed, outside, predict
 from apiece.uses._wrong import EVIDENCE, suspect_labels, suspect_values
@@ -357,6 +358,7 @@ def _advice(
         _effect(parts, scores, table, level, is_none=not is_changed.any()),
         loss.name,
         level,
+        ALL_ROWS if table.is_trusted.any() else POPULATION,
     )
 
 
@@ -406,6 +408,7 @@ def _rows_of_advice(
     return pd.DataFrame(
         {
             "advice": advice,
+            "label": own,
             "to": to if table.n_classes else pd.to_numeric(pd.Series(to)).to_numpy(),
             "probability": doubt.probability[:n],
             "reason": [reason(*each) for each in zip(advice, own, names, strict=True)],

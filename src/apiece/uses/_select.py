@@ -206,9 +206,9 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
 
 def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int, int]) -> bool:
     """Whether picks can be valued together unasked: model, data and sets to draw are at hand."""
-    from apiece.engines import MODELS
+    from apiece.engines import is_model_name
 
-    is_known = model is not None or laws.provenance.model in MODELS
+    is_known = model is not None or is_model_name(laws.provenance.model)
     if dataset is None or not is_known or laws.provenance.groups is not None:
         return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
@@ -222,7 +222,7 @@ def _trained(
     laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: EngineName
 ) -> dict[str, Any]:
     """Return what is trained on which data: as asked, or as in the run behind the laws."""
-    from apiece.engines import MODELS
+    from apiece.engines import is_model_name
 
     if dataset is None:
         raise PlanError(
@@ -230,7 +230,7 @@ def _trained(
             "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
         )
     chosen = laws.provenance.model if model is None else model
-    if chosen is None or (model is None and chosen not in MODELS):
+    if chosen is None or (model is None and not is_model_name(chosen)):
         known = f"the run used {chosen!r}" if chosen else "these laws come from no run"
         raise PlanError(
             f"redundancy='aware' trains the model, but {known}: expected a model. Pass model=, the "

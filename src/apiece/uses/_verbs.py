@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from apiece._base.check import one_of
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset, read_again
-from apiece.engines import MODELS, EngineName, resolve_model
+from apiece.engines import EngineName, is_model_name, resolve_model
 from apiece.errors import ApieceError, ApieceWarning, PlanError
 from apiece.estimators import opened, refuse_groups
 from apiece.laws import Laws
@@ -368,8 +368,8 @@ def _select_at_hand(
             )
         dataset = _data_again(laws, "have")
     dataset.check_is(known.attrs.get("dataset"))
-    settings["model"] = _named("model", settings["model"], known.attrs, MODELS)
-    settings["metric"] = _named("metric", settings["metric"], known.attrs, LOSSES)
+    settings["model"] = _named("model", settings["model"], known.attrs, is_model_name)
+    settings["metric"] = _named("metric", settings["metric"], known.attrs, LOSSES.__contains__)
     return marked(picks_at_hand(dataset, have, laws=known, **settings), known.attrs)
 
 
@@ -454,8 +454,8 @@ def advise(
     """
     if isinstance(data, Run):
         known = data.provenance()
-        model = _named("model", model, known, MODELS)
-        metric = _named("metric", metric, known, LOSSES)
+        model = _named("model", model, known, is_model_name)
+        metric = _named("metric", metric, known, LOSSES.__contains__)
         dataset = _data_again(data, "advice") if dataset is None else dataset
         dataset.check_is(known.get("dataset"))
     elif isinstance(data, Dataset):
@@ -496,12 +496,12 @@ def _per_row(table: pd.DataFrame, attrs: dict[str, Any]) -> pd.DataFrame:
     return table.assign(rows=rows, per_row=table["value"] / rows)
 
 
-def _named(what: str, given: Any, attrs: dict[str, Any], known: Collection[str]) -> Any:
+def _named(what: str, given: Any, attrs: dict[str, Any], is_known: Callable[[str], bool]) -> Any:
     """Return the model or metric that is given, or that of the run, which a name can tell."""
     if given is not None:
         return given
     found = attrs.get(what)
-    if isinstance(found, str) and found not in known:
+    if isinstance(found, str) and not is_known(found):
         raise PlanError(
             f"the run used the {what} {found!r}, which has no name that could be looked up: "
             f"expected the same {what} again. Pass {what}= (--{what})."

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from apiece.cli import cli
-from apiece.cli._print import format_cell, lines_of, prepare_folder, write_table
+from apiece.cli._print import format_numbers, lines_of, prepare_folder, wrapped, write_table
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def numbers(line):
 def test_lines_fit_and_numbers_stay_whole(table, width):
     lines, left_out = lines_of(table, width)
     assert max(map(len, lines)) <= width
-    whole = [format_cell(v) for v in table["value"]]
+    whole = format_numbers(table["value"])
     for line, value in zip(lines[1:], whole, strict=True):
         assert value in line.split()
     shown = lines[0].split()
@@ -95,3 +95,20 @@ def test_help_lists_every_command_once_within_80_columns():
         assert len(re.findall(rf"^  {name} ", said, re.MULTILINE)) == 1
     assert "More" not in said  # every command belongs to a task
     assert len(said.splitlines()) <= 45
+
+
+def test_numbers_of_a_column_have_as_many_decimals_and_dollars_have_no_exponent():
+    table = pd.DataFrame({"price": [166_250.0, 9_063.5], "p": [0.25, 0.0001]})
+    lines, _ = lines_of(table, None)
+    assert lines[1].split() == ["166,250", "0.2500"]
+    assert lines[2].split()[1] == "0.0001"
+    assert format_numbers([float("nan"), float("inf"), 0.0]) == ["-", "inf", "0"]
+    assert format_numbers([-0.00000001, 0.5]) == ["0.0000", "0.5000"]
+
+
+def test_sentences_break_between_words_and_commands_stay_whole():
+    text = "a sentence that is longer than the line\n  apiece report a.csv --target label"
+    lines = wrapped(text, 16).split("\n")
+    assert lines[-1] == "  apiece report a.csv --target label"
+    assert max(map(len, lines[:-1])) <= 16
+    assert " ".join(lines[:-1]) == text.split("\n")[0]

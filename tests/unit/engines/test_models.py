@@ -197,3 +197,27 @@ def test_a_model_can_be_named_by_its_module(tmp_path, monkeypatch):
     for words in ("models_of_mine:missing", "models_of_mine:broken", "no_such_module:make"):
         with pytest.raises(ModelError, match="xpected"):
             resolve_model(words, kind="classification", **SHAPE)
+
+
+def test_settings_stand_in_brackets_after_a_name():
+    model = resolve_model("logistic(C=0.1)", kind="classification", **SHAPE)
+    plain = resolve_model("logistic", kind="classification", **SHAPE)
+    assert model.name == "logistic(C=0.1)"
+    assert model.estimator.get_params() == plain.estimator.get_params() | {"C": 0.1}
+    svm = resolve_model("svm(C=10, kernel='linear')", kind="classification", **SHAPE)
+    assert (svm.estimator.estimator.C, svm.estimator.estimator.kernel) == (10, "linear")
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("logistic(0.1)", "cannot be read"),
+        ("logistic(C=__import__('os'))", "cannot be read"),
+        ("logistic(C=0.1", "cannot be read"),
+        ("logistic(c=0.1)", "unknown setting of logistic 'c'.*Did you mean 'C'"),
+        ("logistics(C=1)", "unknown model 'logistics'"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_refused(word, message):
+    with pytest.raises((ModelError, UnknownNameError), match=message):
+        resolve_model(word, kind="classification", **SHAPE)

@@ -34,10 +34,10 @@ def test_a_size_beyond_the_sampled_ones_warns_once_and_says_how_far():
         laws.interval(6000)
 
 
-def test_the_warning_says_whether_a_backtest_vouches():
-    with pytest.warns(ApieceWarning, match="A backtest vouches for that"):
+def test_the_warning_says_whether_a_backtest_supports_it():
+    with pytest.warns(ApieceWarning, match="A backtest supports that"):
         fitted(Beyond(2.5, 1.5)).mean(2000)
-    with pytest.warns(ApieceWarning, match="No backtest vouches"):
+    with pytest.warns(ApieceWarning, match="No backtest supports"):
         fitted().mean(2000)
 
 

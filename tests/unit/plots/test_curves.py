@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from apiece import plots, synthetic
+from apiece import Laws, plots, synthetic
 from apiece.errors import UnknownNameError
 
 TRUTH = synthetic.random_laws(8, random_state=0)
@@ -47,6 +47,18 @@ def test_a_curve_is_solid_where_sampled_and_dashed_beyond(laws):
     assert {"-", "--"} <= styles
     assert ax.get_xlabel() == "cardinality k"
     assert "90%" in ax.get_legend().get_title().get_text()
+
+
+def test_the_legend_names_the_sign_at_the_sampled_sizes():
+    laws = Laws.from_arrays(
+        family="series",
+        params=[[-4.0, 60.0, 0.0], [4.0, 0.0, 0.0]],
+        k_range=(20, 60),
+    )
+    assert laws.mean(60)[0] > 0 > laws.mean(400)[0]
+    ax = plots.plot_curves(laws, [0, 1], until=400, ax=axes())
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == ["0 (helps)", "1 (helps)"]
 
 
 def test_an_unknown_point_is_told_its_nearest(laws):

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import apiece
 from apiece import Dataset, PlanError
-from apiece.uses import ADVICE
+from apiece.uses import ADVICE, Advice
 
 
 def table(n=400, share=0.1, seed=0, gap=2.2):
@@ -133,3 +133,24 @@ def test_too_few_rows_and_impossible_levels_are_refused(n, options, words):
 def test_laws_hold_no_rows_and_are_refused():
     with pytest.raises(PlanError, match="expected a run or a dataset"):
         apiece.advise(apiece.Laws.from_arrays(c=[1.0], alpha=[1.0]))
+
+
+def test_a_change_of_unknown_direction_has_signs_and_others_say_theirs():
+    effect = pd.DataFrame(
+        {"loss": [-0.02, -0.02], "loss_low": [-0.03, -0.09], "loss_high": [-0.01, 0.13]},
+        index=["all", "relabel"],
+    ).assign(accuracy=0.01, accuracy_low=0.005, accuracy_high=0.015)
+    advice = Advice(pd.DataFrame(), effect, metric="log_loss", level=0.9)
+    accuracy = "accuracy rises by 1 (0.5 to 1.5) points"
+    assert advice.changes("all") == f"log loss falls by 0.02 (0.01 to 0.03), {accuracy}"
+    unknown = "log loss changes by -0.02 (-0.09 to +0.13)"
+    assert advice.changes("relabel") == f"{unknown}, {accuracy}"
+
+
+def test_the_scope_names_a_validation_set_that_scores_too():
+    X, y, _ = table(n=120)
+    data = Dataset.from_arrays(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
+    advice = apiece.advise(data, progress=False)
+    assert advice.scope == advice.table().attrs["scope"] == "all rows"
+    assert advise(X, y).scope == "population"
+    assert (advice["label"].astype(int) == y[:80]).all()

@@ -70,7 +70,7 @@ function setSize(k) {
   const [from, to] = report.k_range;
   const beyond = state.k > to ? state.k / to : state.k < from ? from / state.k : 0;
   const note = beyond ? `extrapolated, ${short(beyond, 2)} × ${state.k > to ? "beyond" : "below"} the sampled sizes` : "within the sampled sizes";
-  const known = state.k > report.reach && state.k > to ? "; not known: no backtest vouches for it" : "";
+  const known = state.k > report.reach && state.k > to ? "; not known: no backtest supports it" : "";
   $("size-note").textContent = note + known;
   $("size").classList.toggle("extrapolated", beyond > 0);
   $("slider").setAttribute("aria-valuetext", `${state.k}, ${note}`);

@@ -1,0 +1,49 @@
+"""The unit of values in words, and the rise of R2 next to a fall of the squared error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apiece.laws import Laws
+
+
+def unit_of(laws: Laws) -> str:
+    """Return what the value of a point is, as a sentence.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> unit_of(synthetic.random_laws(3, random_state=0))
+    'by how much the loss falls when the row joins a training set'
+    """
+    metric = laws.provenance.metric or "loss"
+    loss = {"zero_one": "share of wrong labels"}.get(metric, metric.replace("_", " "))
+    text = f"by how much the {loss} falls when the row joins a training set"
+    if metric == "log_loss":
+        return f"{text} (nats; positive helps)"
+    if (spread := variance(laws)) is not None:
+        return f"{text}; r2 is the rise of R2, the value divided by the variance {spread:.4g}"
+    return f"{text}; positive helps" if laws.provenance.metric else text
+
+
+def variance(laws: Laws) -> float | None:
+    """Return the variance of the target, by which a squared error is a share of R2; else None."""
+    if laws.provenance.metric != "squared_error" or laws.labels is None:
+        return None
+    found = float(np.var(np.asarray(laws.labels, dtype=np.float64)))
+    return found if found > 0 else None
+
+
+def with_r2(table: pd.DataFrame, laws: Laws) -> pd.DataFrame:
+    """Return a table of values with the rise of R2 after the column ``value``, for quantities."""
+    spread = variance(laws)
+    if spread is None:
+        return table
+    wider = table.copy()
+    wider.insert(list(table.columns).index("value") + 1, "r2", table["value"] / spread)
+    return wider
