@@ -242,7 +242,13 @@ def collect(
         share=share,
     )
     n_valued = 1 if is_reuse else len(valued)
-    check_request(dataset, n_valued=n_valued, samples=wanted.samples, is_new=known is None)
+    check_request(
+        dataset,
+        n_valued=n_valued,
+        samples=wanted.samples,
+        is_new=known is None,
+        is_quick=chosen.is_quick,
+    )
     if known is not None and known.samples > wanted.samples:
         wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
     seed = seed_from(known.seed if known and random_state is None else random_state)

@@ -14,12 +14,17 @@ from apiece.errors import ApieceWarning, PlanError
 _MOST_SAMPLES: Final = 1_000_000
 _MANY_CONTRIBUTIONS: Final = 2 * 10**9  # some 20 GB of shards
 _SAME: Final = 0.9  # share of the validation rows
+_FAR: Final = 20.0  # standard deviations
+_LEVELS: Final = 10  # values of a column; with fewer a rare one is not an extreme one
 
 
-def check_request(dataset: Dataset, *, n_valued: int, samples: int, is_new: bool) -> None:
+def check_request(
+    dataset: Dataset, *, n_valued: int, samples: int, is_new: bool, is_quick: bool
+) -> None:
     """Warn of a dataset too small to learn from, of rows that score themselves, of a huge run.
 
-    A run that is resumed (not ``is_new``) is not warned of again.
+    A run that is resumed (not ``is_new``) is not warned of again. Models with a quick engine
+    follow rows that lie far from all others, so these are named.
 
     Raises
     ------
@@ -32,7 +37,10 @@ def check_request(dataset: Dataset, *, n_valued: int, samples: int, is_new: bool
             f"{_MOST_SAMPLES:,} contributions per point. A hundred are enough for most uses; "
             "pass for example samples=100 (--samples 100)."
         )
-    for message in _weaknesses(dataset, n_valued=n_valued, samples=samples) if is_new else []:
+    if not is_new:
+        return
+    found = _weaknesses(dataset, n_valued=n_valued, samples=samples)
+    for message in [*found, *(_extremes(dataset) if is_quick else [])]:
         warnings.warn(message, ApieceWarning, stacklevel=3)
 
 
@@ -52,6 +60,30 @@ def _weaknesses(dataset: Dataset, *, n_valued: int, samples: int) -> list[str]:
             "are enough for most uses."
         )
     return found
+
+
+def _extremes(dataset: Dataset) -> list[str]:
+    """Name the row that lies farthest from the mean of a column, if that is very far."""
+    rows = dataset.rows
+    if not isinstance(rows, np.ndarray) or not rows.size:
+        return []
+    pool = np.asarray(rows[: dataset.n_pool], dtype=np.float64)
+    spread = pool.std(axis=0)
+    away = np.abs(pool - pool.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+    for column in np.argsort(-away.max(axis=0)):
+        far = float(away[:, column].max())
+        if not far > _FAR:
+            break
+        if len(np.unique(pool[:, column])) > _LEVELS:
+            row = dataset.ids[int(away[:, column].argmax())]
+            said = (
+                f"row {row} lies {far:.0f} standard deviations from the mean of "
+                f"{dataset.feature_names[column]}: values at large sizes depend on rare rows like "
+                "it, of which any table has too few, and intervals may be too narrow. Correct the "
+                "row, or take the logarithm of the column or limit its range."
+            )
+            return [said]
+    return []
 
 
 def _in_pool(dataset: Dataset) -> float:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import apiece
 from apiece import ApieceWarning, DataError, Dataset, PlanError
@@ -73,6 +76,23 @@ def test_collect_warns_of_small_data_once_and_not_on_resuming(tmp_path):
         apiece.collect(dataset, **options)
     assert len(caught) == 1
     apiece.collect(dataset, **options)
+
+
+@pytest.mark.parametrize("is_rare_level", [False, True])
+def test_collect_names_a_row_that_lies_far_from_all_others(is_rare_level):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    X[:, 1] = 0 if is_rare_level else X[:, 1]
+    X[7, 1] = 80.0
+    dataset = apiece.Dataset.from_arrays(X, np.resize([0, 1], 600), feature_names=["a", "b"])
+    options = {"sizes": (5, 10), "samples": 2, "random_state": 0}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        apiece.collect(dataset, **options)
+        apiece.collect(dataset, model=GaussianNB(), **options)  # is refitted: may follow anything
+    said = [str(warning.message) for warning in caught]
+    named = [line for line in said if "standard deviations from the mean of b" in line]
+    assert len(named) == (0 if is_rare_level else 1), said
 
 
 def test_collect_says_what_it_expects_of_data_and_sizes():
