@@ -39,7 +39,8 @@ from _results import Results
 
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),
-    *("miniboone", "fried", "tails", "logits", "rare", "flipped"),
+    *("miniboone", "fried", "tails", "logits", "rare", "flipped", "mixture", "steps"),
+    *("categories", "moons", "mnist", "imdb"),
 )
 SIZES = (150, 400, 1000)
 RANGE = (100, 1000)
@@ -58,10 +59,11 @@ class Data(NamedTuple):
 def from_file(folder: Path, name: str) -> Data:
     held = np.load(folder / f"{name}.npz")
     X, y = held["X"].astype(np.float64), held["y"]
-    if name == "mnist":
+    if name in ("mnist", "cifar10"):
         from sklearn.decomposition import PCA
 
-        X = PCA(40, random_state=0).fit_transform(X.reshape(len(X), -1) / 255.0)
+        X = X.reshape(len(X), -1) / np.abs(X).max()
+        X = PCA(40, random_state=0).fit_transform(X)
     is_regression = name == "california_housing"
     return Data(X, y.astype(np.float64 if is_regression else np.int64), is_regression)
 
@@ -136,10 +138,54 @@ def moons(n: int, rng: np.random.Generator) -> Data:
     return Data(np.concatenate([arc, rng.normal(size=(n, 6))], axis=1), y)
 
 
+def counts(n: int, rng: np.random.Generator) -> Data:
+    """Twelve Poisson counts of rising rates, and a class that depends on some of their roots."""
+    X = rng.poisson(np.linspace(0.3, 6, 12), size=(n, 12)).astype(np.float64)
+    score = np.sqrt(X[:, ::3]) @ np.array([1.0, -1.2, 0.8, -0.5])
+    return Data(X, (score + rng.logistic(size=n) > np.median(score)).astype(np.int64))
+
+
+def rings(n: int, rng: np.random.Generator) -> Data:
+    """Four classes around a centre, each at its own angle and with its own width."""
+    y = rng.integers(4, size=n)
+    angle = np.pi / 2 * y + 0.5 * rng.normal(size=n)
+    away = 1 + 0.3 * y + 0.4 * rng.normal(size=n)
+    X = np.stack([away * np.cos(angle), away * np.sin(angle)], axis=1)
+    return Data(np.concatenate([X, rng.normal(size=(n, 3))], axis=1), y)
+
+
+def wide(n: int, rng: np.random.Generator) -> Data:
+    """Sixty features that share six factors, and a class with one row in five."""
+    loads = np.random.default_rng(13).normal(size=(6, 60))
+    factors = rng.normal(size=(n, 6))
+    X = factors @ loads + rng.normal(size=(n, 60))
+    score = factors[:, :3].sum(axis=1) + rng.normal(size=n)
+    return Data(X, (score > 1.7).astype(np.int64))
+
+
+def waves(n: int, rng: np.random.Generator) -> Data:
+    """A regression on sines and products of eight uniform features, with even errors."""
+    X = rng.uniform(-1, 1, size=(n, 8))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + rng.uniform(-1, 1, size=n)
+    return Data(X, y, True)
+
+
+def orders(n: int, rng: np.random.Generator) -> Data:
+    """A regression on lognormal features and a yes or no, with errors in proportion."""
+    X = np.exp(0.6 * rng.normal(size=(n, 6)))
+    yes = rng.integers(2, size=n)
+    y = X @ np.linspace(1, 0.2, 6) + 2 * yes
+    return Data(np.column_stack([X, yes]), y * np.exp(0.25 * rng.normal(size=n)), True)
+
+
 SYNTHETIC: dict[str, Callable[[int, np.random.Generator], Data]] = {
-    f.__name__: f for f in (fried, tails, logits, rare, flipped, mixture, steps, categories, moons)
+    f.__name__: f
+    for f in (
+        *(fried, tails, logits, rare, flipped, mixture, steps, categories, moons),
+        *(counts, rings, wide, waves, orders),
+    )
 }
-FILES = (*(name for name in CHOSEN_ON if name not in SYNTHETIC), "mnist", "imdb", "cifar10")
+FILES = (*(name for name in CHOSEN_ON if name not in SYNTHETIC), "cifar10")
 
 
 def load(folder: Path, name: str, seed: int) -> Data:
