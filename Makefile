@@ -63,7 +63,7 @@ tables: $(VENV)/.installed-dev
 
 audit: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --skip-editable
+	$(BIN)/python tools/audit.py
 
 sbom: $(VENV)/.installed
 	@mkdir -p dist

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ import sys
 import tarfile
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import apiece
 
@@ -86,3 +89,31 @@ def test_the_bill_of_materials_lists_what_is_installed_and_what_is_vendored(tmp_
     held = {part["name"] for part in parts["uPlot"]["components"]}
     folder = ROOT / "src/apiece/reporting/assets/vendor"
     assert held == {file.name for file in folder.iterdir() if file.suffix != ".LICENSE"}
+
+
+CLEAN = {"name": "numpy", "version": "2.0", "vulns": []}
+WEAK = {"name": "arrow", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}
+UNKNOWN = {"name": "scipy", "skip_reason": "Dependency not found on PyPI: scipy (1.0)"}
+EDITABLE = {"name": "apiece", "skip_reason": "distribution marked as editable"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "words"),
+    [
+        ({"dependencies": [CLEAN, EDITABLE]}, 0, "1 libraries looked up, 0 with known"),
+        ({"dependencies": [CLEAN, WEAK]}, 1, "arrow 1: CVE-1, fixed in 2"),
+        ({"dependencies": [CLEAN, UNKNOWN]}, 2, "1 libraries could not be looked up"),
+        (None, 2, "Nothing was looked up"),
+    ],
+)
+def test_an_audit_that_could_not_ask_says_so(tmp_path, printed, code, words):
+    said = "raise OSError('no network')" if printed is None else f"print({json.dumps(printed)!r})"
+    (tmp_path / "pip_audit.py").write_text(said)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/audit.py"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    assert words in done.stdout + done.stderr
