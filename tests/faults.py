@@ -93,7 +93,7 @@ class Bench:
         return folder
 
     def is_right(self, run):
-        return _are_equal(columns(run), self.right)
+        return are_equal(columns(run), self.right)
 
     def judge(self, folder, **settings):
         """Read, collect again, read; return what happened in words, or raise if it is wrong."""
@@ -113,7 +113,7 @@ class Bench:
         return "noticed and repaired" if noticed else "harmless"
 
 
-def _are_equal(some, others):
+def are_equal(some, others):
     return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
 
 
@@ -161,7 +161,7 @@ def shard_gone(bench, rng):
 
 
 def shard_doubled(bench, rng):
-    """A shard is copied over another, beside it, or beyond the last."""
+    """A shard is copied over another, next to it, or beyond the last."""
     folder = bench.copy()
     source = a_shard(folder, rng)
     names = [a_shard(folder, rng).name, f"{source.stem} (1).parquet", "shard-00099999.parquet"]
@@ -211,7 +211,7 @@ def laws_harmed(bench, rng):
 
 
 def disk_full(bench, rng):
-    """The disk is full from some write on."""
+    """The disk is full from some write onwards."""
     folder = bench.folder / f"full-{rng.random()}"
     left, real = [rng.randrange(1, 12)], os.fsync
 
@@ -300,7 +300,7 @@ def worker_killed(bench, rng):
     run = apiece.open(folder)
     assert run.is_complete
     again = bench.collect(bench.folder / f"again-{rng.random()}", **bench.longer)
-    assert _are_equal(columns(run), columns(again))
+    assert are_equal(columns(run), columns(again))
     return "its work was done by another" if killed else "it had finished"
 
 

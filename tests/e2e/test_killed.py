@@ -15,35 +15,37 @@ import pytest
 
 import apiece
 
+from faults import are_equal, columns
 from processes import start
 
-COLUMNS = ("task", "k", "point", "delta", "loss")
+DESIGNS = {
+    "fixed": {},
+    "rotating": {"scoring": "rotating"},
+    "reuse": {"engine": "reuse", "samples": None, "trainings": 200, "rows_per_shard": 4},
+}
 
 
-def finish(folder, n_jobs=1):
-    process = start(folder, n_jobs)
+def finish(folder, n_jobs=1, **settings):
+    process = start(folder, n_jobs, **settings)
     began = time.monotonic()
     process.join()
     assert process.exitcode == 0
     return time.monotonic() - began
 
 
-def columns(folder):
-    table = apiece.open(folder).contributions()
-    return {name: getattr(table, name) for name in COLUMNS}
-
-
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_equals_an_uninterrupted_one(tmp_path):
-    length = {n_jobs: finish(tmp_path / f"whole-{n_jobs}", n_jobs) for n_jobs in (1, 2)}
-    expected = columns(tmp_path / "whole-1")
+@pytest.mark.parametrize(("design", "most"), [("fixed", 12), ("rotating", 8), ("reuse", 8)])
+def test_a_run_killed_at_random_moments_equals_an_uninterrupted_one(tmp_path, design, most):
+    settings = DESIGNS[design]
+    length = {jobs: finish(tmp_path / f"whole-{jobs}", jobs, **settings) for jobs in (1, 2)}
+    expected = columns(apiece.open(tmp_path / "whole-1"))
 
     clock = random.Random(0)
     kills = finished = 0
-    while kills < 20:
+    while kills < most:
         folder = tmp_path / f"killed-{finished}"
         n_jobs = 2 if kills % 7 == 6 else 1  # starting workers takes seconds
-        process = start(folder, n_jobs)
+        process = start(folder, n_jobs, **settings)
         process.join(clock.uniform(0, length[n_jobs]))
         if process.exitcode is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -57,10 +59,8 @@ def test_a_run_killed_at_random_moments_equals_an_uninterrupted_one(tmp_path):
                 assert len(pd.read_parquet(file))
     for number in range(finished + 1):
         folder = tmp_path / f"killed-{number}"
-        finish(folder)
-        got = columns(folder)
-        for name in COLUMNS:
-            assert np.array_equal(got[name], expected[name]), name
+        finish(folder, **settings)
+        assert are_equal(columns(apiece.open(folder)), expected)
 
 
 @pytest.mark.slow
