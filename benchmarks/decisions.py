@@ -1,10 +1,11 @@
 """Follow the advice: what happens to a model on rows that nothing has seen?
 
 Of each set a table is drawn, some of its labels are flipped (or targets of a regression replaced by
-those of other rows), and `apiece.advise` is asked what to do. A model is then trained on the table
-as it is, with all advice followed, with as many rows relabelled and dropped at random, and with
-exactly the flipped rows put right (the oracle). All are scored on other rows with right labels.
-A cell is the change against keeping everything, mean ± standard error over draws.
+those of other rows; with ``--noise``, twice their standard deviation of noise added), and
+`apiece.advise` is asked what to do. A model is then trained on the table as it is, with all advice
+followed, with as many rows relabelled and dropped at random, and with exactly the flipped rows put
+right (the oracle). All are scored on other rows with right labels. A cell is the change against
+keeping everything, mean ± standard error over draws.
 
     nice -n 10 python benchmarks/decisions.py --data DIR
 """
@@ -72,13 +73,15 @@ def load(name: str, folder: Path, seed: int):
     return X[order], y[order].astype(np.float64 if name in REGRESSION else np.int64)
 
 
-def corrupted(y, share: float, seed: int, n_classes: int):
+def corrupted(y, share: float, seed: int, n_classes: int, *, is_noise: bool = False):
     """Return targets with some of them wrong, and which they are."""
     rng = np.random.default_rng((seed, 7))
     is_wrong = np.zeros(len(y), dtype=bool)
     is_wrong[rng.choice(len(y), round(share * len(y)), replace=False)] = True
     if n_classes:
         return np.where(is_wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), is_wrong
+    if is_noise:
+        return y + np.where(is_wrong, 2 * y.std() * rng.normal(size=len(y)), 0.0), is_wrong
     return np.where(is_wrong, rng.permutation(y), y), is_wrong
 
 
@@ -108,7 +111,7 @@ def one(name: str, share: float, seed: int, options) -> dict:
     X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     X, X_test, truth, y_test = X[:n], X[n:end], y[:n], y[n:end]
     n_classes = 0 if is_regression else int(y.max()) + 1
-    noisy, is_wrong = corrupted(truth, share, seed, n_classes)
+    noisy, is_wrong = corrupted(truth, share, seed, n_classes, is_noise=options.noise)
     dataset = apiece.Dataset.from_arrays(
         X, noisy, validation=0, kind="regression" if is_regression else "classification"
     )
@@ -158,10 +161,12 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=1_000)
     parser.add_argument("--n-test", type=int, default=2_000)
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--noise", action="store_true", help="add noise to values of regressions")
+    parser.add_argument("--name", default="decisions", help="of the result file")
     options = parser.parse_args()
     sets = options.sets.split(",")
     results = Results(
-        "decisions",
+        options.name,
         {
             "data": "{}",
             "wrong": "{:.0%}",

@@ -12,12 +12,14 @@ proper score of $p$, in which a wrong label costs little. Accuracy on the labels
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
-Nothing is changed unless wrong targets explain the table better than none (`_wrong`). Then about as
-many rows are doubted as are expected to be wrong, fewer where the evidence is weak, and of each
-label its share: changing one label alone would move the model towards the others. The more
-doubtful half of them is advised if it gains and accuracy does not fall, else a quarter; more of
-them if that gains by more than a standard error. The effect that is stated was chosen without the
-fold that measures it.
+Nothing is changed unless wrong targets explain the table better than none (`_wrong`). The share of
+them is taken a standard error lower: with too large a share, a model that is too sure would score
+well. Then as many rows are doubted as are expected to be wrong, and of each label its share:
+changing one label alone would move the model towards the others. The more
+doubtful two thirds of them are advised, else a third, all of them if that gains by more than a
+standard error. The first set must gain, accuracy must not fall, and the standard errors of the gain
+and those by which the finder is sure must add up to three. The effect that is stated was chosen
+without the fold that measures it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from apiece.losses import LOSSES, Loss
 from apiece.records import ALL_ROWS, POPULATION
 from apiece.uses._advice import Advice, reason
 from apiece.uses._outside import folds_of, mixed, outside, predict
-from apiece.uses._wrong import EVIDENCE, suspect_labels, suspect_values
+from apiece.uses._plausible import roughly
+from apiece.uses._wrong import careful_rate, suspect_labels, suspect_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 _FOLDS: Final = 5  # that score
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
 _MATTERS: Final = 0.001  # smallest gain that matters, as a share of the loss
-_CAUTION: Final = 0.25  # standard errors by which the gain of a first set is discounted
+_BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set
 _CHANCE: Final = 1.5  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
@@ -53,12 +56,13 @@ _FEWEST: Final = 30  # rows that can be judged
 # Shares of the doubted rows that are relabelled, and that are dropped next. The first that gains is
 # the start, and later ones replace it if they gain more.
 _Shares = tuple[float, float]
+_MOST, _FEW = 2 / 3, 1 / 3
 _KEEP: Final[_Shares] = (0.0, 0.0)
 _LABELS: Final[tuple[_Shares, ...]] = (
-    *(_KEEP, (0.5, 0.0), (0.25, 0.0), (0.75, 0.0), (1.0, 0.0)),
-    *((0.5, 0.5), (0.0, 0.5), (0.0, 1.0)),
+    *(_KEEP, (_MOST, 0.0), (_FEW, 0.0), (1.0, 0.0)),
+    *((_MOST, _FEW), (0.0, _MOST), (0.0, 1.0)),
 )
-_VALUES: Final[tuple[_Shares, ...]] = (_KEEP, (0.0, 0.5), (0.0, 0.25), (0.0, 0.75))
+_VALUES: Final[tuple[_Shares, ...]] = (_KEEP, (0.0, _MOST), (0.0, _FEW), (0.0, 1.0))
 
 
 def advice_for(
@@ -162,36 +166,33 @@ class _Doubt:
     order: IntArray  # rows that are doubted
     to: AnyArray  # (n,)
     probability: FloatArray  # (n,), of the target at hand
-    rate: float  # share of wrong labels
-    trust: float  # share of the expected wrong rows that are doubted
+    rate: float  # share of wrong targets
+    sure: float  # standard errors between it and none
 
     @classmethod
     def of(cls, table: _Table, fold: IntArray, seed: int, known: _Doubt | None = None) -> _Doubt:
         """Doubt rows by models of the other folds, at the rate of a larger table if it is known."""
         target, judged = table.target, np.flatnonzero(~table.is_trusted)
-        each = outside(table.X, target, fold, n_classes=table.n_classes, seed=seed)
-        found = mixed(each, target)
+        each = outside(
+            table.X, target, fold, n_classes=table.n_classes, seed=seed, groups=table.groups
+        )
+        found, rate = mixed(each, target), None if known is None else known.rate
+        label, to = target[judged], target.copy()
         if table.n_classes:
-            rate = None if known is None else known.rate
-            suspicion = suspect_labels(found[judged], target[judged], rate)
-            # A linear model is the steadier witness, since what it cannot fit it cannot learn.
-            linear = suspect_labels(each[0][judged], target[judged], rate)
-            evidence = max(suspicion.evidence, linear.evidence)
+            sure = 0.0
+            if rate is None:
+                # A linear model is the steadier witness: what it cannot fit it cannot learn.
+                rate, sure = careful_rate([found[judged], each[0][judged]], label)
+            suspicion = suspect_labels(found[judged], label, rate)._replace(sure=sure)
             chance = found[np.arange(len(target)), target]
         else:
-            suspicion = suspect_values(found[judged], target[judged])
-            evidence = suspicion.evidence
+            suspicion = suspect_values(found[judged], label, rate)
+            label = (label > suspicion.to).astype(np.int64)
             chance = np.ones(len(target))
             chance[judged] = 1 - suspicion.wrong
-        if known is None and evidence < EVIDENCE:
-            suspicion = suspicion._replace(wrong=np.zeros(len(judged)), rate=0.0)
-        # As many standard errors as evidence has are between the rate and none; one is taken off.
-        trust = 1 - 1 / np.sqrt(max(evidence, 1.0)) if known is None else known.trust
-        to = target.copy()
         to[judged] = suspicion.to
-        label = target[judged] if table.n_classes else np.zeros(len(judged), dtype=np.int64)
-        order = _order(suspicion.wrong, label, trust)
-        return cls(target, judged[order], to, chance, suspicion.rate, trust)
+        order = _order(suspicion.wrong, label, is_even=not table.n_classes)
+        return cls(target, judged[order], to, chance, suspicion.rate, suspicion.sure)
 
     def follow(self, shares: _Shares) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
@@ -211,13 +212,14 @@ class _Scores:
     weight: FloatArray  # of every row, shape (n,)
     rate: FloatArray  # how probably the label of a row is wrong, before looking, shape (n,)
     n_classes: int
+    sure: float  # of the finder, in standard errors
 
     @classmethod
     def empty(cls, n_choices: int, table: _Table, doubt: _Doubt) -> _Scores:
         loss, miss = (np.zeros((n_choices, len(table.target))) for _ in range(2))
         rate = np.where(table.is_trusted, 0.0, doubt.rate)
         weight = np.ones(len(rate)) if table.n_classes else doubt.probability
-        return cls(loss, miss, weight, rate, table.n_classes)
+        return cls(loss, miss, weight, rate, table.n_classes, doubt.sure)
 
     def add(
         self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
@@ -257,27 +259,35 @@ class _Scores:
     def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
         """Return the first choice that gains, or a later one that gains more; 0 if none does."""
         smallest = _MATTERS * _mean(self.loss[0, rows], self.weight[rows])[0]
-        found, caution = 0, 1.0 if than else _CAUTION
+        found, short = 0, 1.0 if than else _BOTH - self.sure
         for choice in filter(self.is_possible, among):
             gain, error = self.gain(choice, found or than, rows)
-            if gain - caution * error > smallest and not self.harms(choice, than, rows):
-                found, caution, smallest = choice, 1.0, 0.0
+            is_more = gain > smallest and gain > short * error
+            if is_more and not self.harms(choice, than, rows):
+                found, short, smallest = choice, 1.0, 0.0
         return found
 
 
-def _order(wrong: FloatArray, label: IntArray, trust: float) -> IntArray:
-    """Return the rows to doubt: of each label a share of those that are expected to be wrong.
+def _order(wrong: FloatArray, label: IntArray, *, is_even: bool) -> IntArray:
+    """Return the rows to doubt: of each label as many as are expected to be wrong.
 
-    Rows come in an order in which every beginning holds each label's share.
+    Rows come in an order in which every beginning holds each label's share. If the number is even,
+    the smallest of any label holds for all: of values, as many that are too high as too low, since
+    a long tail on one side is no error.
     """
+    codes = np.unique(label)
+    expected = {code: max(float(wrong[label == code].sum()), 1e-12) for code in codes}
+    if is_even:
+        most = [min(expected[code], (wrong[label == code] >= _DOUBTED).sum()) for code in codes]
+        expected = dict.fromkeys(codes, max(min(most) if len(codes) > 1 else 0.0, 1e-12))
     place = np.full(len(wrong), np.inf)
-    for code in np.unique(label):
+    for code in codes:
         rows = np.flatnonzero(label == code)
         rows = rows[np.argsort(-wrong[rows], kind="stable")]
-        place[rows] = (np.arange(len(rows)) + 0.5) / max(float(wrong[rows].sum()), 1e-12)
+        place[rows] = (np.arange(len(rows)) + 0.5) / expected[code]
     place[wrong < _DOUBTED] = np.inf
     order = np.argsort(place, kind="stable")
-    return order[place[order] <= trust]
+    return order[place[order] <= 1]
 
 
 def _which(choices: tuple[_Shares, ...], *, relabel: bool, drop: bool) -> list[int]:
@@ -323,7 +333,7 @@ def _refitted(
     kept = np.flatnonzero(is_kept)
     if table.n_classes and len(np.unique(target[kept])) < 2:
         return None
-    fitted = model.seeded(seed)
+    fitted = roughly(model.seeded(seed))
     options = {} if table.weight is None else {weight_option(fitted): table.weight[kept]}
     fitted.fit(table.rows_at(kept), target[kept], **options)
     return predict(fitted, test, table.n_classes)

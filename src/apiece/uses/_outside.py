@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines import resolve_model
-from apiece.uses._plausible import mixture_weights
+from apiece.uses._plausible import mixture_weights, roughly
 
-_TREES: Final = 60
-_KINDS: Final = {"classification": ("logistic", "forest"), "regression": ("ridge", "forest")}
+_TREES: Final = 60  # of a forest in folds
+_PAIRS: Final = 50  # of trees, each on one half of the rows; so many trees judge a row
 
 
 def folds_of(target: AnyArray, n_folds: int, seed: int, groups: AnyArray | None = None) -> IntArray:
@@ -33,11 +33,18 @@ def folds_of(target: AnyArray, n_folds: int, seed: int, groups: AnyArray | None 
 
 
 def outside(
-    X: FloatArray, target: AnyArray, fold: IntArray, *, n_classes: int, seed: int
+    X: FloatArray,
+    target: AnyArray,
+    fold: IntArray,
+    *,
+    n_classes: int,
+    seed: int,
+    groups: AnyArray | None = None,
 ) -> FloatArray:
-    """Predict every row by models that were trained on the other folds.
+    """Predict every row by models that were trained without it.
 
-    Two kinds of models that err differently predict: logistic (or ridge) regression, and a forest.
+    Two kinds of models that err differently predict: logistic (or ridge) regression in folds, and
+    a forest whose trees are trained on halves of the rows.
 
     Parameters
     ----------
@@ -48,25 +55,68 @@ def outside(
     n_classes
         How many classes there are; 0 for quantities.
     seed
-        Of the forests.
+        Of the forest.
+    groups
+        Names of groups, as in `folds_of`: a row is not judged by trees that saw its group.
 
     Returns
     -------
     FloatArray
         Of each kind, probabilities, shape ``(2, n, n_classes)``, or predictions, shape ``(2, n)``.
     """
+    linear = in_folds("logistic" if n_classes else "ridge", X, target, fold, n_classes, seed)
+    return np.stack([linear, forest_of_halves(X, target, fold >= 0, n_classes, seed, groups)])
+
+
+def in_folds(
+    name: str, X: FloatArray, target: AnyArray, fold: IntArray, n_classes: int, seed: int
+) -> FloatArray:
+    """Predict every row by models of a kind that were trained on the other folds."""
     kind = "classification" if n_classes else "regression"
-    shape = (len(target), n_classes) if n_classes else (len(target),)
-    each = np.zeros((2, *shape))
+    found = np.zeros((len(target), n_classes) if n_classes else len(target))
     for number in np.unique(fold[fold >= 0]):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
         scaled = (X - centre) / np.where(spread > 0, spread, 1.0)
-        for position, name in enumerate(_KINDS[kind]):
-            model = _build(name, kind, X.shape[1], n_classes, seed)
-            model.fit(scaled[train], target[train])
-            each[position][test] = predict(model, scaled[test], n_classes)
-    return each
+        model = resolve_model(name, kind=kind, n_features=X.shape[1], n_classes=n_classes)
+        estimator = roughly(model.seeded(seed))
+        if name == "forest":
+            estimator.set_params(n_estimators=_TREES)
+        fitted = estimator.fit(scaled[train], target[train])
+        found[test] = predict(fitted, scaled[test], n_classes)
+    return found
+
+
+def forest_of_halves(
+    X: FloatArray,
+    target: AnyArray,
+    is_judged: BoolArray,
+    n_classes: int,
+    seed: int,
+    groups: AnyArray | None = None,
+) -> FloatArray:
+    """Predict every row by the trees that were trained on the halves it is not in.
+
+    Halves come in pairs, so that one tree of each pair judges a row. All rows that are not judged
+    train every tree.
+    """
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    rows, trusted = np.flatnonzero(is_judged), np.flatnonzero(~is_judged)
+    narrow = np.ascontiguousarray(X, dtype=np.float32)
+    found = np.zeros((len(target), n_classes) if n_classes else len(target))
+    for number in range(_PAIRS):
+        here = groups if groups is None else groups[rows]
+        half = folds_of(target[rows], 2, int(stream(seed, 29, number).integers(2**31)), here)
+        for side in (0, 1):
+            train, test = np.concatenate([rows[half == side], trusted]), rows[half != side]
+            if n_classes:
+                tree = DecisionTreeClassifier(max_features="sqrt", random_state=number)
+            else:
+                tree = DecisionTreeRegressor(max_features=1 / 3, random_state=number)
+            tree.fit(narrow[train], target[train], check_input=False)
+            found[test] += predict(tree, narrow[test], n_classes) / _PAIRS
+    return found
 
 
 def mixed(each: FloatArray, target: AnyArray) -> FloatArray:
@@ -92,8 +142,3 @@ def predict(model: Any, rows: Any, n_classes: int) -> FloatArray:
     else:
         proba[np.arange(len(proba)), np.asarray(model.predict(rows), dtype=np.int64)] = 1.0
     return proba
-
-
-def _build(name: str, kind: str, n_features: int, n_classes: int, seed: int) -> Any:
-    model = resolve_model(name, kind=kind, n_features=n_features, n_classes=n_classes).seeded(seed)
-    return model.set_params(n_estimators=_TREES) if name == "forest" else model

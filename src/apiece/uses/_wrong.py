@@ -15,13 +15,15 @@ label is wrong with the posterior probability that follows. It is doubted only i
 speak against it too: if another class has the larger likelihood, whatever the base rates are.
 
 For quantities, residuals are a mixture: Student's distribution with a scale that depends on the
-prediction, and values that have nothing to do with the row, drawn from all targets. How heavy the
-tails are, and which share of the values is stray, is what makes the residuals likeliest; the
-evidence is the likelihood ratio against no stray values, with tails as heavy as need be.
+prediction, and stray values. These have nothing to do with the row, drawn from all targets, or they
+have wide noise added. How heavy the tails are, which kind of stray values there is and what share
+of all, is what makes the residuals likeliest; the evidence is the likelihood ratio against no stray
+values, with tails as heavy as need be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,13 +31,15 @@ from scipy.special import log_softmax
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 
-EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
+_EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
+_NOISE_EVIDENCE: Final = 10.8  # 1 of 1,000: tails of other shapes look like added noise
 _SUREST: Final = (0.1, 0.2, 0.3)  # shares of each predicted class that are anchors
 _FEWEST: Final = 20  # anchors
 _TINY: Final = 1e-4  # a model that is sure and wrong does not decide alone
 _STARTS: Final = (0.03, 0.2)  # rates from which the likeliest is searched
 _TAILS: Final = (3.0, 5.0, 10.0, 30.0)  # degrees of freedom of residuals
 _STEPS: Final = 200
+_WIDE: Final = 3.0  # scales of residuals, the least that noise is wide
 _MOST: Final = 0.45  # share of stray values
 _WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a prediction
 
@@ -51,17 +55,45 @@ class Suspicion(NamedTuple):
         What it should rather be, shape ``(n,)``.
     rate
         Share of wrong targets.
-    evidence
-        Twice the logarithm of how much likelier the targets are with wrong ones among them.
+    sure
+        Standard errors between that share and what chance does, where it was estimated.
     """
 
     wrong: FloatArray
     to: AnyArray
     rate: float
-    evidence: float
+    sure: float = 0.0
 
 
-def suspect_labels(proba: FloatArray, labels: IntArray, rate: float | None = None) -> Suspicion:
+def careful_rate(probas: Sequence[FloatArray], labels: IntArray) -> tuple[float, float]:
+    r"""Return the share of wrong labels less a standard error, and how sure it is that any are.
+
+    Evidence $E$ is twice the logarithm of a ratio of likelihoods, so shares are about $\sqrt E$
+    standard errors above none. Of several models, shares are averaged, and the one with most
+    evidence says how many standard errors there are: $1 - 1 / \sqrt E$ of the share is left, and
+    nothing where chance alone could have done it. For how sure it is, evidence is averaged.
+
+    Parameters
+    ----------
+    probas
+        Of each model, probabilities of the classes, shape ``(n, n_classes)``.
+    labels
+        Class codes at hand, shape ``(n,)``.
+
+    Returns
+    -------
+    tuple of float
+        The share, and the standard errors between it and none.
+    """
+    found = [_likeliest_rate(proba, labels) for proba in probas]
+    rate, evidence = np.mean(found, axis=0)
+    most = max(each[1] for each in found)
+    if most < _EVIDENCE:
+        return 0.0, 0.0
+    return float(rate * (1 - 1 / np.sqrt(most))), float(np.sqrt(max(evidence, 0.0)))
+
+
+def suspect_labels(proba: FloatArray, labels: IntArray, rate: float) -> Suspicion:
     """Return how probably each label is wrong.
 
     Parameters
@@ -71,24 +103,26 @@ def suspect_labels(proba: FloatArray, labels: IntArray, rate: float | None = Non
     labels
         Class codes at hand, shape ``(n,)``.
     rate
-        Share of wrong labels if it is known; None estimates it.
+        Share of wrong labels.
     """
-    n_classes = proba.shape[1]
+    log = np.log(np.clip(proba, _TINY, 1.0))
+    right = np.exp(_log_right(_calibrated(log, labels, rate).x, log))
+    return Suspicion(*_posterior(right, labels, rate), rate)
+
+
+def _likeliest_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
+    """Return the share of wrong labels, and twice the logarithm of its likelihood over none's."""
     log = np.log(np.clip(proba, _TINY, 1.0))
     plain = _calibrated(log, labels, 0.0)
-    evidence = 0.0
-    if rate is None:
-        fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
-        found = min(fits, key=lambda fit: fit.fun)
-        evidence = 2 * (plain.fun - found.fun)
-        rate = min(_rate_of(found.x[-1], n_classes), _anchor_rate(proba, labels))
-    else:
-        found = _calibrated(log, labels, rate)
-    right = np.exp(_log_right(found.x, log))
-    return Suspicion(*_posterior(right, labels, rate), rate, float(evidence))
+    fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
+    best = min(fits, key=lambda fit: fit.fun)
+    rate = min(_rate_of(best.x[-1], proba.shape[1]), _anchor_rate(proba, labels))
+    return rate, float(2 * (plain.fun - best.fun))
 
 
-def suspect_values(predicted: FloatArray, values: FloatArray) -> Suspicion:
+def suspect_values(
+    predicted: FloatArray, values: FloatArray, rate: float | None = None
+) -> Suspicion:
     """Return how probably each value has nothing to do with its row.
 
     Parameters
@@ -97,6 +131,8 @@ def suspect_values(predicted: FloatArray, values: FloatArray) -> Suspicion:
         Predictions by models that have not seen the row, shape ``(n,)``.
     values
         Targets at hand, shape ``(n,)``.
+    rate
+        Share of wrong values if it is known; None estimates it.
     """
     from scipy.stats import norm
 
@@ -104,14 +140,23 @@ def suspect_values(predicted: FloatArray, values: FloatArray) -> Suspicion:
     residual = residual - np.median(residual)
     spread = values.std()
     if not spread > 0:
-        return Suspicion(np.zeros(len(values)), predicted, 0.0, 0.0)
+        return Suspicion(np.zeros(len(values)), predicted, 0.0)
     scale = _scale(predicted, np.abs(residual))
-    stray = norm.pdf((values - values.mean()) / spread) / spread * scale
-    none = max(_mixture(residual / scale, stray, df, 0.0)[0] for df in _TAILS)
-    some = max(
-        (_mixture(residual / scale, stray, df, 0.1) for df in _TAILS), key=lambda fit: fit[0]
-    )
-    return Suspicion(some[2], predicted, some[1], float(2 * (some[0] - none)))
+    residual = residual / scale
+    any_value = norm.pdf((values - values.mean()) / spread) / spread * scale
+    none = max(_mixture(residual, None, df, 0.0).log_likelihood for df in _TAILS)
+    found = [
+        max((_mixture(residual, kind, df, 0.1) for df in _TAILS), key=lambda fit: fit[0])
+        for kind in (any_value, None)
+    ]
+    evidence = [2 * (each.log_likelihood - none) for each in found]
+    kind = int(evidence[1] > max(evidence[0], _NOISE_EVIDENCE))
+    some, more = found[kind], evidence[kind] - (_NOISE_EVIDENCE if kind else _EVIDENCE)
+    if rate is None:
+        rate = some.rate if more > 0 else 0.0
+    stray = rate * some.stray
+    wrong = stray / np.maximum(stray + (1 - rate) * some.right, 1e-300)
+    return Suspicion(wrong, predicted, rate, float(np.sqrt(max(more, 0.0))))
 
 
 def _log_right(theta: FloatArray, log: FloatArray) -> FloatArray:
@@ -188,28 +233,38 @@ def _anchor_rate(proba: FloatArray, labels: IntArray) -> float:
     return min((float(each.mean()) for each in anchors if len(each) >= _FEWEST), default=0.0)
 
 
-def _mixture(
-    residual: FloatArray, stray: FloatArray, df: float, rate: float
-) -> tuple[float, float, FloatArray]:
+class _Mixture(NamedTuple):
+    """Residuals of right and of stray values, fitted."""
+
+    log_likelihood: float
+    rate: float
+    right: FloatArray  # density of each residual if the value is right
+    stray: FloatArray  # and if it is not
+
+
+def _mixture(residual: FloatArray, stray: FloatArray | None, df: float, rate: float) -> _Mixture:
     """Fit scale and rate by expectation and maximisation; a rate of 0 stays.
 
-    Returns the logarithm of the likelihood, the rate, and how probably each value is stray.
+    ``stray`` is the density of a stray value at each residual. None stands for noise that was added
+    to values, a wide normal distribution whose width is fitted too.
     """
-    from scipy.stats import t
+    from scipy.stats import norm, t
 
-    scale = 1.0
+    scale, width = 1.0, _WIDE
     for _ in range(_STEPS):
-        right = (1 - rate) * t.pdf(residual / scale, df) / scale
-        wrong = rate * stray / (rate * stray + right)
+        right = t.pdf(residual / scale, df) / scale
+        other = norm.pdf(residual / width) / width if stray is None else stray
+        total = np.maximum(rate * other + (1 - rate) * right, 1e-300)
+        wrong = rate * other / total
         weight = (1 - wrong) * (df + 1) / (df + (residual / scale) ** 2)
-        before = scale, rate
+        before = scale, width, rate
         scale = float(np.sqrt(weight @ residual**2 / (1 - wrong).sum()))
         rate = min(float(wrong.mean()), _MOST)
-        if np.allclose((scale, rate), before, rtol=1e-5, atol=1e-6):
+        if rate > 0 and stray is None:
+            width = max(float(np.sqrt(wrong @ residual**2 / wrong.sum())), _WIDE * scale)
+        if np.allclose((scale, width, rate), before, rtol=1e-4, atol=1e-6):
             break
-    right = (1 - rate) * t.pdf(residual / scale, df) / scale
-    total = np.maximum(rate * stray + right, 1e-300)
-    return float(np.log(total).sum()), rate, np.asarray(rate * stray / total)
+    return _Mixture(float(np.log(total).sum()), rate, right, other)
 
 
 def _scale(predicted: FloatArray, size: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ from apiece.records import Contributions, Task
 from apiece.store import Run
 from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._neighbours import knn_shapley
-from apiece.uses._outside import folds_of, outside, predict
+from apiece.uses._outside import folds_of, in_folds, predict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,12 +77,10 @@ def self_confidence(dataset: Dataset, *, random_state: RandomState = 0) -> pd.Da
     seed = seed_from(random_state)
     fold = folds_of(dataset.points_y, _FOLDS, seed)
     X, y = _with_trusted(dataset)
-    trusted = np.full(dataset.n_validation, -1)
-    each = outside(
-        X, y, np.concatenate([fold, trusted]), n_classes=dataset.n_classes, seed=seed
-    ).mean(axis=0)
+    fold = np.concatenate([fold, np.full(dataset.n_validation, -1)])
+    each = [in_folds(kind, X, y, fold, dataset.n_classes, seed) for kind in ("logistic", "forest")]
     rows = np.arange(dataset.n_points)
-    return _table(dataset, each[rows, y[rows]])
+    return _table(dataset, np.mean(each, axis=0)[rows, y[rows]])
 
 
 def data_oob(

@@ -154,3 +154,30 @@ def test_the_scope_names_a_validation_set_that_scores_too():
     assert advice.scope == advice.table().attrs["scope"] == "all rows"
     assert advise(X, y).scope == "population"
     assert (advice["label"].astype(int) == y[:80]).all()
+
+
+def test_a_few_wrong_digits_are_relabelled():
+    from sklearn.datasets import load_digits
+
+    X, truth = load_digits(return_X_y=True)
+    X, truth, rng = X[:900], truth[:900], np.random.default_rng(0)
+    wrong = rng.choice(len(truth), 12, replace=False)
+    y = truth.copy()
+    y[wrong] = (y[wrong] + rng.integers(1, 10, 12)) % 10
+    rows = advise(X, y).table()
+    changed = np.flatnonzero(rows["advice"].isin(["relabel", "drop"]))
+    assert len(changed) >= 6
+    assert np.isin(changed, wrong).mean() > 0.9
+
+
+def test_values_with_noise_added_are_doubted_and_a_long_tail_is_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    right = X @ [2.0, -1.0, 1.0, 0.5, 0.0]
+    is_wrong = np.arange(500) < 50
+    noise = np.where(is_wrong, 6.0 * rng.normal(size=500), 0.0)
+    rows = advise(X, right + 0.5 * rng.normal(size=500) + noise).table()
+    is_doubted = (rows["advice"] != "keep").to_numpy()
+    assert 2 * (is_doubted & is_wrong).sum() / (is_doubted.sum() + is_wrong.sum()) > 0.5
+    tail = advise(X, right + rng.lognormal(sigma=0.8, size=500))
+    assert (tail["advice"] == "drop").mean() <= 0.01
