@@ -104,6 +104,7 @@ def _at(bench: Bench, samples: int) -> Artifact:
                     "data": bench.title(setting.dataset),
                     **_behind(bench, setting),
                     "method": method,
+                    "repeats": len(part),
                     "measured": part["Pearson"].mean(),
                     "± over repeats": part["Pearson"].std(),
                     "Spearman": part["Spearman"].mean(),
