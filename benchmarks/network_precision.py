@@ -10,12 +10,14 @@ networks that differ by one point in double precision, as the engine does, and i
 
 All but the products stays in double precision in the last two. Printed are errors of contributions
 relative to their mean size, how many are above 1e-4, and processor time relative to the engine's.
+The shift is the mean of the signed errors, with its standard error over networks; the variance is
+that of the contributions, relative to that in double precision.
 With --decisions also: how many networks had some ReLU on where double precision has it off, or the
 reverse, and the largest error among the others (the time is then that of counting, too).
 
     OMP_NUM_THREADS=1 python benchmarks/network_precision.py --data DIR [--name imdb] [--n 64]
 
-DIR holds higgs.npz and imdb.npz, each with X and y (see docs/explanation/engines.md).
+DIR holds higgs.npz, imdb.npz or others, with X and y (see docs/explanation/engines.md).
 """
 
 from __future__ import annotations
@@ -198,7 +200,9 @@ def load(path: Path) -> Dataset:
     )
 
 
-def compare(dataset: Dataset, k: int, n: int, results: Results, count: bool) -> None:
+def compare(
+    dataset: Dataset, k: int, n: int, results: Results, count: bool, only: list[str] | None
+) -> None:
     order = np.random.default_rng(k).permutation(N_POOL)
     D, points = order[:k], np.sort(order[k : k + n])
     data = dataset.X[D], dataset.y[D], dataset.X[points], dataset.y[points]
@@ -234,11 +238,15 @@ def compare(dataset: Dataset, k: int, n: int, results: Results, count: bool) -> 
     }
     if decisions is None:
         ways["single"] = lambda: as_the_engine(start, data, recipe, np.float32)
-    for name, way in ways.items():
+    for name in ways if only is None else only:
+        way = ways[name]
         found, seconds = run(way)
         error = np.abs(found - expected) / size
         above = [np.count_nonzero(error > 1e-4), n]
-        cells = [k, name, np.median(error), error.max(), above, seconds / engine]
+        signed = (expected - found) / size
+        shift = [signed.mean(), signed.std(ddof=1) / n**0.5]
+        cells = [k, name, np.median(error), error.max(), above, shift]
+        cells += [found.var() / expected.var(), seconds / engine]
         if decisions is not None:
             is_turned = decisions.is_turned
             cells += [is_turned.sum(), error[~is_turned].max(initial=0)]
@@ -249,21 +257,23 @@ def compare(dataset: Dataset, k: int, n: int, results: Results, count: bool) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the .npz files")
-    parser.add_argument("--name", default="imdb", help="imdb or higgs")
+    parser.add_argument("--name", default="imdb", help="imdb, higgs or another file")
     parser.add_argument("--n", type=int, default=64, help="how many networks")
     parser.add_argument("--k", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--ways", nargs="+", help="such as single; all by default")
     parser.add_argument("--decisions", action="store_true", help="count ReLUs that turned")
     options = parser.parse_args()
     dataset = load(options.data / f"{options.name}.npz")
     columns = {"k": "{:,}", "way": "{}", "median error": "{:.0e}", "largest": "{:.0e}"}
-    columns |= {"above 1e-4": "{} of {}", "time of the engine": "{:.2f}"}
+    columns |= {"above 1e-4": "{} of {}", "shift": "{:.0e} ± {:.0e}", "variance": "{:.4f}"}
+    columns |= {"time of the engine": "{:.2f}"}
     if options.decisions:
         columns |= {"turned": "{}", "largest of the rest": "{:.0e}"}
     word = "-decisions" if options.decisions else ""
     results = Results(f"network-precision-{options.name}{word}", columns, options)
     with threadpool_limits(1):
         for k in options.k:
-            compare(dataset, k, options.n, results, options.decisions)
+            compare(dataset, k, options.n, results, options.decisions, options.ways)
 
 
 if __name__ == "__main__":
