@@ -183,7 +183,8 @@ class _Log(Link):
         r"""Solve $t = C (y - e^{\text{margin} + t \beta})$ for every row.
 
         $f(w) = w - \text{margin} - C\beta(y - e^w)$ increases and is convex, so Newton's method
-        converges monotonically from a bound above the root.
+        converges monotonically from a bound above the root. Where $\beta$ is large, $y - e^w$ is a
+        small difference that loses its digits, and $t$ is $(w - \text{margin}) / \beta$.
         """
         pull = C * beta
         high = np.maximum(margin, np.log(np.maximum(y, 1e-300)))
@@ -195,7 +196,9 @@ class _Log(Link):
             w = np.minimum(w + step, high)
             if not (np.abs(step) > 1e-6).any():
                 break
-        return np.asarray(C * (y - np.exp(w)))
+        mean = np.exp(w)
+        is_far = pull * mean > 1
+        return np.where(is_far, (w - margin) / np.where(is_far, beta, 1.0), C * (y - mean))
 
 
 class _LogResponse(Response):
