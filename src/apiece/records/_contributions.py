@@ -88,6 +88,8 @@ class Contributions:
     >>> table = Contributions.from_arrays(point=[0, 1, 0], k=[10, 10, 20], delta=[0.1, -0.2, 0.05])
     >>> table.counts(), table.k_range
     (array([2, 1]), (10, 20))
+    >>> table
+    <Contributions: 3 of 2 points, 10 to 20 training points>
     """
 
     task: IntArray
@@ -101,6 +103,13 @@ class Contributions:
     active: IntArray | None = None
     weight: FloatArray | None = None
     theory: Theory | None = None
+
+    def __repr__(self) -> str:
+        low, high = self.k_range if len(self.k) else (0, 0)
+        return (
+            f"<Contributions: {len(self.k):,} of {len(self.ids):,} points, {low:,} to {high:,} "
+            "training points>"
+        )
 
     @classmethod
     def from_arrays(

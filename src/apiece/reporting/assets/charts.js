@@ -61,7 +61,7 @@ const decadeMarks = {
 
 const sizeAxis = (label = "dataset size k") =>
   axis(label, {
-    values: (u, splits) => splits.map((k) => (k === null || k < 1 ? "" : k < 1e4 ? whole(k) : short(k, 2))),
+    values: (u, splits) => splits.map((k) => (k === null || k < 1 ? "" : k < 1e6 ? whole(k) : short(k, 2))),
     ...logMarks,
   });
 

@@ -46,8 +46,9 @@ function setUpSlider() {
   const [from, to] = report.k_range.map(place);
   $("sampled").style.left = `${from}%`;
   $("sampled").style.width = `${to - from}%`;
-  const marks = [...new Set([low, ...report.k_range, high])].map((k) => {
-    const mark = element("span", { text: k < 1e5 ? whole(k) : short(k, 2) });
+  const ends = [from > 0 && from < 9 ? report.k_range[0] : low, high]; // numbers that would touch
+  const marks = [...new Set([...ends, ...report.k_range])].map((k) => {
+    const mark = element("span", { text: k < 1e6 ? whole(k) : short(k, 2) });
     mark.style.left = `${place(k)}%`;
     return mark;
   });
