@@ -18,10 +18,13 @@ Besides single sizes, ``value`` is the mean over all sizes from the smallest to 
     python benchmarks/truth.py --data DIR [--rows 1500 3500] [--sets magic higgs ...]
     python benchmarks/truth.py --data DIR --agreement --sets magic electricity
     python benchmarks/truth.py --data DIR --picture --sets magic
+    python benchmarks/truth.py --data DIR --averaging --rows 3500 --samples 50
 
 ``--agreement`` halves the other rows and asks how well two truths agree, one from each half: with
 rotating scoring rows, and with a quarter of the rows to draw from and a quarter to score on.
 ``--picture`` keeps single points for the picture in docs/explanation/population.md.
+``--averaging`` compares `bayes` with the plain mean of the same contributions, both for the same
+fixed scoring rows: the correlation of values with those of many more training sets, over 8 draws.
 """
 
 from __future__ import annotations
@@ -374,6 +377,61 @@ def picture(options: argparse.Namespace) -> None:
         results.add(*cells)
 
 
+def averaging(options: argparse.Namespace) -> None:
+    """Compare laws with plain means of the same contributions, for given scoring rows."""
+    columns = {"data": "{}", "part": "{}", "averaging": "{:.3f}", "bayes": "{:.3f}"}
+    columns |= {"bayes ahead by": "{:.3f} ± {:.3f}", "total": "{:.2f}"}
+    results = Results(
+        "truth-averaging", columns, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets)
+    )
+    n, n_draws = max(options.rows), 8
+    grid = np.geomspace(*RANGE, 50)
+    for name in options.sets:
+        held = load(options.data, name, options.seed)
+        if len(held.y) < n:
+            continue
+        data = standardised(held, n)
+        n_pool = n - n // 7
+        carved = apiece.Dataset.from_arrays(
+            data.X[:n_pool],
+            data.y[:n_pool],
+            X_val=data.X[n_pool:n],
+            y_val=data.y[n_pool:n],
+            kind="regression" if data.is_regression else "classification",
+        )
+        run = apiece.collect(
+            carved,
+            points=np.arange(N_VALUED),
+            sizes=RANGE,
+            design="log-uniform",
+            samples=(n_draws + 32) * options.samples,
+            random_state=options.seed,
+            progress=False,
+        )
+        table = run.contributions()
+        part = np.random.default_rng(0).integers(n_draws + 32, size=table.task.max() + 1)
+        truth = means(table.where(part[table.task] >= n_draws))
+        plain, laws, total = [], [], []
+        for draw in range(n_draws):
+            few = table.where(part[table.task] == draw)
+            value = apiece.fit(few).mean(grid).mean(axis=1)
+            plain.append(float(np.corrcoef(means(few), truth)[0, 1]))
+            laws.append(float(np.corrcoef(value, truth)[0, 1]))
+            total.append(float(value.sum() / truth.sum()))
+        ahead = np.array(laws) - plain
+        spread = [float(ahead.mean()), float(ahead.std(ddof=1) / np.sqrt(n_draws))]
+        kind = "choosing" if name in CHOSEN_ON else "apart"
+        cells = [float(np.mean(plain)), float(np.mean(laws)), spread, float(np.mean(total))]
+        results.add(name, kind, *cells)
+
+
+def means(table: apiece.Contributions) -> np.ndarray:
+    """Average the contributions of each point."""
+    return np.bincount(table.point, table.delta, N_VALUED) / np.bincount(
+        table.point, minlength=N_VALUED
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -387,9 +445,11 @@ def main() -> None:
     parser.add_argument("--name", default="truth", help="of the result file")
     parser.add_argument("--agreement", action="store_true")
     parser.add_argument("--picture", action="store_true")
+    parser.add_argument("--averaging", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore", apiece.ApieceWarning)
-    (agreement if options.agreement else picture if options.picture else suite)(options)
+    ways = {"agreement": agreement, "picture": picture, "averaging": averaging}
+    next((do for way, do in ways.items() if getattr(options, way)), suite)(options)
 
 
 def suite(options: argparse.Namespace) -> None:
