@@ -30,10 +30,18 @@ from apiece.estimators._common import (
     in_memory_only,
     rescaled,
 )
-from apiece.estimators._decay import ASSUMED_DECAY, noise_decay, point_decays
+from apiece.estimators._decay import ASSUMED_DECAY, noise_decay
 from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._noise_scale import NoiseScale, effective_sample_fraction
-from apiece.estimators._population import WIDE_POINTS, Population, Sums, first, information, learn
+from apiece.estimators._population import (
+    PRIOR_POINTS,
+    WIDE_POINTS,
+    Population,
+    Sums,
+    first,
+    information,
+    learn,
+)
 from apiece.estimators._regression import predict_from_features
 from apiece.estimators._theory import expected_laws
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
@@ -52,7 +60,7 @@ _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 class _Learned(NamedTuple):
     """What was learned from all points together."""
 
-    population: Population  # for estimates, with decays of the points' own
+    population: Population  # for estimates
     cautious: Population  # for intervals, with noise scales that allow for heavy tails
     beta: float  # the decay of the noise that is common to all points
     information: float
@@ -89,9 +97,18 @@ class Bayes(Estimator):
     covariance, with five factors on it. For other families the shape coordinates, such as $\alpha$
     of the power law, have population masses on a grid, and the linear coordinates are normal given
     these. Each point has a noise scale, which multiplies signal and noise, with a heavy-tailed
-    population. ``beta`` is common to all points for intervals; estimates use a per-point ``beta``,
-    shrunk towards the common one. Given ``beta`` and the shape, the posterior mean is a linear
-    weighting of contributions, of which their plain average is one.
+    population. ``beta`` is common to all points. Given ``beta`` and the shape, the posterior mean
+    is a linear weighting of contributions, of which their plain average is one.
+
+    Shrinking every point towards zero would shrink their total too. For sums of terms the curve of
+    the total is therefore that of the pooled contributions: with the curve $M(k)$ of the mean
+    contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors $e_i$ in
+    the middle of the sizes,
+
+    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}
+      \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
+
+    Laws around what theory or features say are not changed: there the total is part of the prior.
 
     Posteriors are Student's t with ``df`` degrees of freedom: those of the population of noise
     scales plus the number of contributions.
@@ -165,8 +182,9 @@ class Bayes(Estimator):
         prior = _Prior.of(centre, family, contributions.k_range)
         learned = self._learn(contributions, basis, prior, trusted)
 
-        parts, flags = [], []
+        parts, flags, pooled = [], [], _Pooled(basis)
         for rows, moments in contributions.blocks(self.block):
+            pooled.add(moments, learned.beta)
             exponent = exponents(moments)
             parts.append(_posterior(moments, exponent, learned, basis, prior.take(rows)))
             flags.append((all_zero(moments), (moments.n > 0).sum(axis=1) < 2))
@@ -176,6 +194,8 @@ class Bayes(Estimator):
         too_few = total < 3
         for column in (params, cov, noise):
             column[too_few] = np.nan
+        if centre is None:
+            params = pooled.with_total(params, cov)
         status = mark(
             len(total),
             (FitStatus.TOO_FEW, too_few),
@@ -268,8 +288,7 @@ class Bayes(Estimator):
         params = family.from_local(local * scales, k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
         worth = information(sample.task, sample.point, z2)
-        weighed = Sums.of(scaled, basis, k_ref, point_decays(scaled, k_ref, beta), own.shape)
-        population = learned(weighed, worth, start=start)
+        population = learned(sums, worth, start=start)
         cautious = learned(
             sums, worth, start=start, prior=basis.wide_prior, prior_points=WIDE_POINTS
         )
@@ -297,6 +316,51 @@ class Bayes(Estimator):
             predicted[part] = family.curve(params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
         return np.asarray(((sample.delta - predicted) / unit) ** 2 * (k / k_ref) ** beta)
+
+
+class _Pooled:
+    """The curve of the mean contribution of all points, by least squares, and what it says."""
+
+    def __init__(self, basis: FamilyBasis) -> None:
+        self._basis = basis
+        self._gram: list[FloatArray] = []
+        self._moment: list[FloatArray] = []
+
+    def add(self, moments: Moments, beta: float) -> None:
+        """Add the contributions of some points; each point counts the same."""
+        k_ref = self._basis.k_ref
+        x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
+        weight = moments.n * x**beta / np.maximum(moments.n.sum(axis=1, keepdims=True), 1e-300)
+        columns = self._basis.columns(x, 0)
+        weighted = weight[..., None] * columns
+        self._gram.append(np.einsum("nmp,nmq->npq", weighted, columns))
+        self._moment.append(np.einsum("nmp,nm->np", weighted, moments.mean))
+
+    def with_total(self, params: FloatArray, cov: FloatArray) -> FloatArray:
+        """Return parameters, ``(n, p)``, whose curves add up to the pooled one.
+
+        What is missing is shared in proportion to the points' standard errors; a few points keep
+        most of what the population says. Families that are not sums of terms, and points without a
+        law, stay as they are.
+        """
+        family, k_ref = self._basis.family, self._basis.k_ref
+        known = np.isfinite(params).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
+        gram, moment = (np.concatenate(sums).sum(axis=0) for sums in (self._gram, self._moment))
+        values, vectors = np.linalg.eigh(gram)
+        is_sum = family.is_linear and not family.needs_population
+        if not is_sum or not known.any() or values[0] <= 1e-12 * values[-1]:
+            return params
+        pooled = vectors @ ((vectors.T @ moment) / values)
+        pooled = family.from_local(pooled[None] * family.scales(np.ones(1), k_ref), k_ref)[0]
+        slope = family.gradient(params[known], np.array([k_ref]), k_ref)[:, 0]
+        error = np.sqrt(np.einsum("np,npq,nq->n", slope, cov[known], slope))
+        if not error.sum() > 0:
+            return params
+        n = int(known.sum())
+        missing = n / (n + PRIOR_POINTS) * (n * pooled - params[known].sum(axis=0))
+        found = params.copy()
+        found[known] += (error / error.sum())[:, None] * missing
+        return found
 
 
 def _blended(each: list[Laws], family: Family) -> Laws:
@@ -346,9 +410,8 @@ def _posterior(
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)
     log_scale = 2 * np.log(2.0) * exponent
-    weighed = Sums.of(moments, basis, k_ref, point_decays(moments, k_ref, learned.beta), own.shape)
-    local, _, _ = _averaged(learned.population, weighed, log_scale, own, basis)
     sums = Sums.of(moments, basis, k_ref, learned.beta, own.shape)
+    local, _, _ = _averaged(learned.population, sums, log_scale, own, basis)
     _, spread, noise = _averaged(learned.cautious, sums, log_scale, own, basis)
     unit = np.ldexp(1.0, exponent)
     scales = family.scales(unit, k_ref)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError, UnknownNameError
 from apiece.estimators import Bayes, Likelihood, fit
-from apiece.estimators._decay import noise_decay, point_decays
+from apiece.estimators._decay import noise_decay
 from apiece.estimators._noise_scale import (
     NoiseScale,
     effective_sample_fraction,
@@ -78,39 +78,6 @@ def test_the_decay_of_the_noise_is_recovered_whatever_the_units():
     )
     # The weights of few large points leave an error of 0.1.
     assert abs(noise_decay(table.moments(), 300.0, np.zeros(n, int)) - beta) < 0.3
-
-
-@pytest.mark.parametrize("m", [4, 10, 200])
-def test_a_points_own_decay_is_the_posterior_mean_written_out(m):
-    rng = np.random.default_rng(2)
-    k = rng.integers(100, 1000, m).astype(float)
-    y = 30 / k + (k / 300) ** -1.2 * rng.standard_normal(m)
-    table = Contributions.from_arrays(point=np.zeros(m, int), k=k.astype(int), delta=y)
-    x, betas = k / 300, np.linspace(1.0, 4.0, 2001)
-    log_p = []
-    for beta in betas:
-        w = x**beta
-        rest = y - (w * y / x).sum() / (w / x**2).sum() / x
-        restricted = -(m - 1) / 2 * np.log((w * rest**2).sum()) - np.log((w / x**2).sum()) / 2
-        log_p.append(restricted + beta / 2 * np.log(x).sum() - (beta - 2.5) ** 2 / (2 * 0.5**2))
-    weight = np.exp(np.array(log_p) - max(log_p))
-    own = point_decays(table.moments(), 300.0, 2.5)
-    assert own.shape == (1, 1)
-    assert_allclose(own[0, 0], (weight * betas).sum() / weight.sum(), atol=2e-3)
-
-
-def test_own_decays_tell_steep_noise_from_flat_whatever_the_units():
-    flat, steep = (
-        Laws.from_arrays(c=[1.0] * 100, alpha=1.0, sigma=1.0, beta=beta) for beta in (1.5, 3.5)
-    )
-    found = []
-    for laws, unit in ((flat, 1.0), (steep, 1.0), (steep, 2.0**-300)):
-        moments = synthetic.sample(laws, samples=400, random_state=3).scaled(unit).moments()
-        found.append(point_decays(moments, 316.0, 2.5)[:, 0])
-    # Posteriors of 400 contributions have a standard deviation of some 0.12.
-    assert_allclose(found[0], 1.5, atol=0.6)
-    assert_allclose(found[1], 3.5, atol=0.6)
-    assert_allclose(found[2], found[1])
 
 
 def test_shared_noise_is_worth_less_than_independent_noise():
@@ -355,3 +322,20 @@ def test_training_sets_may_serve_a_fiftieth_of_the_points(n, is_told):
     with nullcontext() if is_told else left_out:
         laws = Bayes().fit(table, X=X, y=y)
     assert (laws.attrs["settings"]["prior"] == "features") == is_told
+
+
+def test_laws_add_up_to_what_points_contribute_together():
+    # Most points help a little; shrinking each of them alone would lose half of the total.
+    rng = np.random.default_rng(4)
+    truth = Laws.from_arrays(
+        c=rng.normal(0.3, 0.5, 3000),
+        alpha=1.0,
+        sigma=3 * np.exp(rng.normal(0, 0.5, 3000)),
+        beta=2.0,
+    )
+    laws = Bayes().fit(synthetic.sample(truth, samples=20, random_state=5))
+    k = np.array([150, 300, 800])
+    assert_allclose(laws.mean(k).sum(axis=0), truth.mean(k).sum(axis=0), rtol=0.25)
+    alone = Bayes().fit(synthetic.sample(truth, samples=20, random_state=5).of(np.arange(2)))
+    spread = np.abs(alone.mean(300)) / alone.stderr(300)
+    assert spread.max() < 3
