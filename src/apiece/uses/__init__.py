@@ -33,6 +33,7 @@ from apiece.uses._ranks import add_ranks, draw_values, drawn_values
 from apiece.uses._redundancy import Joint, Together
 from apiece.uses._rules import Quotas, Rules, make_rules
 from apiece.uses._samples import value_samples
+from apiece.uses._sequence import sequence
 from apiece.uses._theory import theory
 from apiece.uses._value import values_of_laws
 from apiece.uses._verbs import Redundancy, Source, advise, compare, data_of, select, value
@@ -85,6 +86,7 @@ __all__ = [
     "quality",
     "random_values",
     "select",
+    "sequence",
     "size_weights",
     "theory",
     "value",
