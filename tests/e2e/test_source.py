@@ -133,5 +133,5 @@ def test_report_says_how_good_the_model_is_what_to_do_and_what_rows_are_worth(fo
     assert "model: ridge, on rows it has not seen: R² 0." in said.stdout
     assert "surely most valuable" in said.stdout
     assert "surely least valuable" in said.stdout
-    assert "r2 is the rise of R2" in said.stdout
+    assert "value: by how much R2 rises" in said.stdout
     assert (folder / "report.html").exists()

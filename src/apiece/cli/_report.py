@@ -22,7 +22,7 @@ from apiece.cli._print import (
     show_table,
 )
 from apiece.cli._source import run_or_table
-from apiece.cli._units import unit_of, with_r2
+from apiece.cli._units import unit_of, variance
 
 if TYPE_CHECKING:
     from apiece._base.typing import AnyArray
@@ -119,10 +119,13 @@ def _summarise(laws: Laws, found: dict[str, Any], level: float) -> None:
     texts = _texts(found["rows"], laws)
     if texts is not None:
         table["text"] = texts
-    table = with_r2(table, laws)
+    unit = unit_of(laws)
+    if (spread := variance(laws)) is not None:
+        table[["value", "low", "high"]] /= spread
+        unit = "by how much R2 rises when the row joins a training set; positive helps"
     n = min(_SHOWN, len(table) // 2)
     if n:
-        say_prose(f"value: {unit_of(laws)}")
+        say_prose(f"value: {unit}")
         words = f"by the {{}} end of the {100 * level:.4g} % interval"
         has_intervals = bool(table["low"].notna().any())
         best = table.nlargest(n, "low" if has_intervals else "value")

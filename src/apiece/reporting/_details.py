@@ -193,7 +193,15 @@ def keyed_rows(laws: Laws, source: pd.DataFrame | FilePath, ids: str | None = No
 
 
 def text_column(rows: pd.DataFrame | None) -> str | None:
-    """Return the column that says best what a row is: that with the longest texts, if any."""
+    """Return the column that says best what a row is: that with the longest texts, if any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"source": ["web"], "review": ["a film that I would see again"]})
+    >>> text_column(rows)
+    'review'
+    """
     if rows is None:
         return None
     lengths = {
