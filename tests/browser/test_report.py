@@ -474,6 +474,31 @@ def test_selected_ids_are_exported_as_csv(page, power):
         assert_allclose([float(row["low"]), float(row["high"])], [low[i], high[i]], rtol=1e-9)
 
 
+def test_quantities_have_separators_on_the_page_and_none_in_an_export(page, folder):
+    laws, samples = fitted("series")
+    prices = np.linspace(-50_000.0, 450_000.5, len(laws.ids))
+    laws = apiece.Laws(**{**vars(laws), "labels": prices})
+    page.open(apiece.report(samples, laws, to=folder / "prices.html").as_uri())
+    page.element("#search").send_keys("p00")
+    shown = {row.split()[1]: row for row in page.js(ROWS)}
+    assert "\u221250,000" in shown["p000"]
+    page.element("#export").click()
+    file = page.folder / "points-at-1000.csv"
+    end = time.monotonic() + 10
+    while not file.exists():
+        assert time.monotonic() < end, "nothing was downloaded"
+        time.sleep(0.05)
+    with open(file, newline="") as text:
+        rows = {row["point"]: float(row["label"]) for row in csv.DictReader(text)}
+    assert len(rows) == 10
+    assert_allclose([rows[f"p{i:03d}"] for i in range(10)], prices[:10])
+
+
+# The text of every row that is drawn: its rank, id, value and so on.
+ROWS = """return [...document.querySelectorAll('#table tbody tr[data-index]')].map(
+    (row) => [...row.cells].map((cell) => cell.textContent.trim()).filter(Boolean).join(' '))"""
+
+
 def test_the_keyboard_reaches_everything(page, power):
     from selenium.webdriver.common.keys import Keys
 

@@ -7,15 +7,18 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/* A number for people: three digits, a true minus sign, powers of ten where it must be. */
+/* A number for people: three digits, a true minus sign, powers of ten where it must be. Not for exports. */
 function short(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
+  const rounded = Number(value.toPrecision(digits));
   const text =
-    size >= 1e-4 && size < 1e6
-      ? String(Number(value.toPrecision(digits)))
-      : value.toExponential(digits - 1);
+    size >= 1e4 && size < 1e9
+      ? whole(rounded)
+      : size >= 1e-4 && size < 1e4
+        ? String(rounded)
+        : value.toExponential(digits - 1);
   return text.replaceAll("-", "−").replace("e+", "e");
 }
 

@@ -221,8 +221,9 @@ function exported() {
   const chosen = report.ids.map((_, i) => i).filter((i) => selected[i]);
   const points = chosen.length ? chosen : Array.from(listed);
   const extra = [];
-  if (report.arrays.label || report.arrays.label_number) extra.push(["label", labelOf]);
-  if (report.arrays.predicted || report.arrays.predicted_value) extra.push(["predicted", predictedOf]);
+  const { label, label_number: quantity, predicted, predicted_value: estimate } = report.arrays;
+  if (label || quantity) extra.push(["label", quantity ? (i) => quantity[i] : labelOf]);
+  if (predicted || estimate) extra.push(["predicted", estimate ? (i) => estimate[i] : predictedOf]);
   if (report.advices) extra.push(["advice", adviceOf], ["advice_for", () => report.n_pool ?? ""]);
   if (report.caveat) extra.push(["approximate", () => "True"]);
   const head = ["point", "k", "rank", "value", "low", "high", "status", ...extra.map(([name]) => name)];
