@@ -17,6 +17,10 @@ labels (area under the curve): by values, and by the loss of each point for mode
 trained on it, next to Data-OOB (the share of trees outside whose bag a row is that predict its
 label) from as many trees.
 
+`any-model-libraries`: one command, ``apiece advise table.csv --target y --model xgboost``, on
+spambase with a tenth of the labels flipped. The advice is followed, and the model is scored on rows
+that the command did not see. The libraries have to be installed: name this part to run it.
+
     nice -n 10 python benchmarks/any_model.py --data DIR [--parts values] [--runs FOLDER]
 
 With ``--runs`` trainings are kept in a folder, and a later call takes them from there.
@@ -25,21 +29,26 @@ With ``--runs`` trainings are kept in a folder, and a later call takes them from
 from __future__ import annotations
 
 import argparse
+import resource
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import (
     BaggingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import apiece
 from _results import Results
-from apiece.engines import choose_engine
+from apiece.engines import choose_engine, resolve_model
 from apiece.estimators import Reuse
 from apiece.records import Task
 
@@ -276,14 +285,78 @@ def mislabel(options) -> None:
         results.add(name, options.forests, *(roc_auc_score(is_wrong, each) for each in scores))
 
 
-PARTS = {"mislabel": mislabel, "values": values, "networks": networks}
+def libraries(options) -> None:
+    results = Results(
+        "any-model-libraries",
+        {
+            "model": "{}",
+            "rows": "{:,}",
+            "labels changed": "{:,}",
+            "of these wrong": "{:,}",
+            "accuracy before": "{:.3f}",
+            "after": "{:.3f}",
+            "without wrong labels": "{:.3f}",
+            "log loss before": "{:.3f}",
+            "loss after": "{:.3f}",
+            "processor minutes": "{:.1f}",
+        },
+        options,
+        reported_on=["spambase"],
+    )
+    with np.load(options.data / "spambase.npz") as file:
+        X, clean = file["X"].astype(np.float64), file["y"].astype(np.int64)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(clean))
+    X, clean = X[order], clean[order]
+    n = len(clean) * 4 // 5
+    y = clean.copy()
+    is_wrong = rng.random(n) < 0.1
+    y[:n] = np.where(is_wrong, 1 - y[:n], y[:n])
+    for name in options.libraries:
+        with tempfile.TemporaryDirectory() as folder:
+            advice, seconds = advised(Path(folder), X[:n], y[:n], name)
+        is_new = (advice["advice"] == "relabel").to_numpy()
+        kept = (advice["advice"] != "drop").to_numpy()
+        followed = np.where(is_new, 1 - y[:n], y[:n])
+        scores = []
+        for rows, labels in ((kept | True, y[:n]), (kept, followed), (kept | True, clean[:n])):
+            model = resolve_model(name, kind="classification", n_features=X.shape[1], n_classes=2)
+            proba = model.seeded(0).fit(X[:n][rows], labels[rows]).predict_proba(X[n:])
+            scores.append((np.mean(proba.argmax(axis=1) == clean[n:]), log_loss(clean[n:], proba)))
+        results.add(
+            name,
+            n,
+            int((is_new | ~kept).sum()),
+            int(((is_new | ~kept) & is_wrong).sum()),
+            *(score[0] for score in scores),
+            scores[0][1],
+            scores[1][1],
+            seconds / 60,
+        )
+
+
+def advised(folder: Path, X, y, model: str):
+    """Run the command on a table; return its advice by row, and the processor time it took."""
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y)
+    table.to_csv(folder / "table.csv", index=False)
+    words = f"advise table.csv --target y --model {model} -o advice.csv --quiet"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "apiece", *words.split()]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = sum(getattr(after, part) - getattr(before, part) for part in ("ru_utime", "ru_stime"))
+    return pd.read_csv(folder / "advice.csv").set_index("point").sort_index(), seconds
+
+
+PARTS = {"mislabel": mislabel, "values": values, "networks": networks, "libraries": libraries}
+USUAL = ["mislabel", "values", "networks"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, help="folder to keep trainings in")
-    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=USUAL)
     parser.add_argument("--sets", nargs="*", choices=list(CASES), default=list(CASES))
     parser.add_argument("--truth", type=int, default=5_000, help="trainings at each size")
     parser.add_argument("--networks", nargs="*", default=["magic", "higgs"])
@@ -292,6 +365,7 @@ def main() -> None:
         "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "adult"]
     )
     parser.add_argument("--forests", type=int, default=500)
+    parser.add_argument("--libraries", nargs="*", default=["xgboost", "lightgbm", "catboost"])
     options = parser.parse_args()
     with threadpool_limits(1):
         for part in options.parts:
