@@ -164,3 +164,20 @@ def test_work_inside_work_that_is_tracked_reports_to_the_same_tracker():
             assert inner is outer
         with tracking(False, title="inner", unit="parts") as inner:
             assert inner is not outer
+
+
+def test_the_remaining_time_is_right_between_batches(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    events = []
+    tracker = Tracker([events.append])
+    tracker.start(10, done=2)
+    for batch in (1.0, 1.2, 0.8, 1.0, 1.0, 1.2, 0.8, 1.0):  # seconds; heartbeats in between
+        for _ in range(4):
+            now[0] += batch / 4
+            tracker.say("still at work")
+        tracker.advance()
+    known = [event for event in events if event.done > 2 and event.done < 10]
+    ratio = [event.remaining / (8.0 - event.elapsed) for event in known if event.elapsed < 7.4]
+    assert min(ratio) > 1 / 1.5
+    assert max(ratio) < 1.5

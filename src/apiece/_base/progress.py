@@ -28,6 +28,7 @@ log: Final = logging.getLogger("apiece")
 log.addHandler(logging.NullHandler())  # what is logged is shown by those who ask for it
 
 HEARTBEAT: Final = 2.0  # seconds after which an event is sent though no step has been done
+_NEARLY: Final = 0.8  # share of a batch that may count as done before it is
 _T = TypeVar("_T")
 
 
@@ -105,8 +106,8 @@ class Tracker:
         self.title, self.unit = title, unit
         self.is_muted = False  # whether messages go to the log alone
         self._listeners = tuple(listeners)
-        self._total = self._done = self._first = 0
-        self._began = self._started = time.monotonic()
+        self._total = self._done = self._first = self._batches = 0
+        self._began = self._started = self._latest = time.monotonic()
         self._error: BaseException | None = None
         self._lock = threading.RLock()
         self._is_over = threading.Event()
@@ -131,14 +132,16 @@ class Tracker:
     def start(self, total: int, done: int = 0) -> None:
         """Begin to count: ``total`` steps, of which some may be done already."""
         with self._lock:
-            self._total, self._done, self._first = total, done, done
-            self._started = time.monotonic()
+            self._total, self._done, self._first, self._batches = total, done, done, 0
+            self._started = self._latest = time.monotonic()
             self._send()
 
     def advance(self, count: int = 1) -> None:
         """Count steps that are done."""
         with self._lock:
             self._done += count
+            self._batches += 1
+            self._latest = time.monotonic()
             self._send()
 
     def say(self, message: str, *, level: int = logging.INFO) -> None:
@@ -152,14 +155,34 @@ class Tracker:
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        now, counted = time.monotonic(), self._done - self._first
-        left = max(0, self._total - self._done)
-        remaining = (now - self._started) / counted * left if counted else math.nan
+        now = time.monotonic()
         event = ProgressEvent(
-            self.title, self._done, self._total, self.unit, now - self._began, remaining, message
+            self.title,
+            self._done,
+            self._total,
+            self.unit,
+            now - self._began,
+            self._remaining(now),
+            message,
         )
         for listener in self._listeners:
             listener(event)
+
+    def _remaining(self, now: float) -> float:
+        """Return the seconds that are left at the pace so far.
+
+        Steps come in batches. Of the one under way as much counts as done as its time says, so
+        that the pace does not seem to slow down between batches, but never all of it.
+        """
+        counted, spent = self._done - self._first, self._latest - self._started
+        if not counted:
+            return math.nan
+        usual = counted / self._batches
+        since = (now - self._latest) * self._batches / spent if spent > 0 else 0.0
+        left = max(0, self._total - self._done)
+        under_way = min(since, _NEARLY) * min(usual, left)
+        pace = (now - self._started) / (counted + under_way)
+        return pace * (left - under_way)
 
     def _beat(self) -> None:
         while not self._is_over.wait(HEARTBEAT):
