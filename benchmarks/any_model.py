@@ -220,6 +220,7 @@ def networks(options) -> None:
                 f"{name}-network-{k}",
                 model="mlp",
                 sizes=[k],
+                design="grid",
                 trainings=options.network_trainings,
                 random_state=0,
             ).loss

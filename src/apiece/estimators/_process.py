@@ -151,13 +151,17 @@ class Process:
         return found
 
     @cached_property
+    def _learners(self) -> IntArray:
+        """Trainings drawn at random: at regular steps, a grid of sizes would lose some sizes."""
+        n = len(self.y)
+        return np.sort(np.random.default_rng(0).permutation(n)[:_LEARNERS])
+
+    @cached_property
     def settings(self) -> _Settings:
-        """What the likelihood of some of the trainings says, spread evenly over all."""
+        """What the likelihood of some of the trainings says."""
         from scipy.optimize import minimize
 
-        n = len(self.y)
-        rows = np.unique(np.linspace(0, n - 1, min(n, _LEARNERS)).astype(np.int64))
-        problem = _Likelihood(self, rows)
+        problem = _Likelihood(self, self._learners)
         reach = _REACH * problem.width
         found = minimize(
             problem,

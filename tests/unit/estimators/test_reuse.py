@@ -136,6 +136,16 @@ def test_features_that_say_nothing_change_little():
     assert np.corrcoef(one, two)[0, 1] > 0.97
 
 
+@pytest.mark.parametrize("n_trainings", [2_000, 3_000])
+def test_settings_are_learned_from_every_size_of_a_grid(n_trainings):
+    k = np.array([100.0, 141, 200, 283, 400])[np.arange(n_trainings) % 5]
+    none = csr_array((n_trainings, N))
+    process = Process(np.zeros(n_trainings), k, none, np.empty((N, 0)), np.arange(0))
+    _, count = np.unique(k[process._learners], return_counts=True)
+    assert len(count) == 5
+    assert count.min() > 0.8 * count.max()
+
+
 def test_the_unseen_loss_of_a_point_is_its_mean_over_larger_models_without_it():
     hardness = np.random.default_rng(3).normal(size=N)
     data, _ = trainings(hardness=hardness, rotates=True)
