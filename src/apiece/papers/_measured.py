@@ -146,15 +146,23 @@ class Measured:
 
     def origins(self) -> str:
         """Return a sentence on the code that measured the rows, by dataset if it differs."""
-        about: dict[str, list[str]] = {}
+        about: dict[str, list[Part]] = {}
         for part in self.parts:
             commit = f", commit {part.by['commit']}" if part.by.get("commit") else ""
-            origin = f"{part.by['version']} ({part.by['date']}{commit})"
-            about.setdefault(origin, []).append(" ".join(str(key) for key in part.key[:2] if key))
+            about.setdefault(f"{part.by['version']} ({part.by['date']}{commit})", []).append(part)
         if len(about) == 1:
             return f"Measured by {next(iter(about))}."
-        said = [f"{origin}: {', '.join(dict.fromkeys(data))}" for origin, data in about.items()]
+        said = [f"{origin}: {self._about(parts)}" for origin, parts in about.items()]
         return f"Measured by {'; by '.join(said)}." if said else ""
+
+    def _about(self, parts: list[Part]) -> str:
+        """Name some parts: by dataset, with the model if the dataset has other parts."""
+        others = {part.key[0] for part in self.parts if part not in parts}
+        names = [
+            " ".join(str(key) for key in part.key[: 2 if part.key[0] in others else 1] if key)
+            for part in parts
+        ]
+        return ", ".join(dict.fromkeys(names))
 
 
 def _plain(cell: Any) -> Any:
