@@ -34,7 +34,6 @@ from apiece.estimators._decay import ASSUMED_DECAY, noise_decay
 from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._noise_scale import NoiseScale, effective_sample_fraction
 from apiece.estimators._population import (
-    PRIOR_POINTS,
     WIDE_POINTS,
     Population,
     Sums,
@@ -44,6 +43,7 @@ from apiece.estimators._population import (
 )
 from apiece.estimators._regression import predict_from_features
 from apiece.estimators._theory import expected_laws
+from apiece.estimators._total import Pooled
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
@@ -105,8 +105,10 @@ class Bayes(Estimator):
     contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors $e_i$ in
     the middle of the sizes,
 
-    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}
-      \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
+    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
+      \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
+
+    with the factor $f$ of James and Stein on what is missing, given its noise.
 
     Laws around what theory or features say are not changed: there the total is part of the prior.
 
@@ -182,7 +184,7 @@ class Bayes(Estimator):
         prior = _Prior.of(centre, family, contributions.k_range)
         learned = self._learn(contributions, basis, prior, trusted)
 
-        parts, flags, pooled = [], [], _Pooled(basis)
+        parts, flags, pooled = [], [], Pooled(basis)
         for rows, moments in contributions.blocks(self.block):
             pooled.add(moments, learned.beta)
             exponent = exponents(moments)
@@ -195,7 +197,7 @@ class Bayes(Estimator):
         for column in (params, cov, noise):
             column[too_few] = np.nan
         if centre is None:
-            params = pooled.with_total(params, cov)
+            params, cov = pooled.with_total(params, cov)
         status = mark(
             len(total),
             (FitStatus.TOO_FEW, too_few),
@@ -316,51 +318,6 @@ class Bayes(Estimator):
             predicted[part] = family.curve(params[row[part]], k[part])
         unit = np.ldexp(1.0, exponent)[row]
         return np.asarray(((sample.delta - predicted) / unit) ** 2 * (k / k_ref) ** beta)
-
-
-class _Pooled:
-    """The curve of the mean contribution of all points, by least squares, and what it says."""
-
-    def __init__(self, basis: FamilyBasis) -> None:
-        self._basis = basis
-        self._gram: list[FloatArray] = []
-        self._moment: list[FloatArray] = []
-
-    def add(self, moments: Moments, beta: float) -> None:
-        """Add the contributions of some points; each point counts the same."""
-        k_ref = self._basis.k_ref
-        x = np.where(moments.n > 0, moments.k / k_ref, 1.0)
-        weight = moments.n * x**beta / np.maximum(moments.n.sum(axis=1, keepdims=True), 1e-300)
-        columns = self._basis.columns(x, 0)
-        weighted = weight[..., None] * columns
-        self._gram.append(np.einsum("nmp,nmq->npq", weighted, columns))
-        self._moment.append(np.einsum("nmp,nm->np", weighted, moments.mean))
-
-    def with_total(self, params: FloatArray, cov: FloatArray) -> FloatArray:
-        """Return parameters, ``(n, p)``, whose curves add up to the pooled one.
-
-        What is missing is shared in proportion to the points' standard errors; a few points keep
-        most of what the population says. Families that are not sums of terms, and points without a
-        law, stay as they are.
-        """
-        family, k_ref = self._basis.family, self._basis.k_ref
-        known = np.isfinite(params).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
-        gram, moment = (np.concatenate(sums).sum(axis=0) for sums in (self._gram, self._moment))
-        values, vectors = np.linalg.eigh(gram)
-        is_sum = family.is_linear and not family.needs_population
-        if not is_sum or not known.any() or values[0] <= 1e-12 * values[-1]:
-            return params
-        pooled = vectors @ ((vectors.T @ moment) / values)
-        pooled = family.from_local(pooled[None] * family.scales(np.ones(1), k_ref), k_ref)[0]
-        slope = family.gradient(params[known], np.array([k_ref]), k_ref)[:, 0]
-        error = np.sqrt(np.einsum("np,npq,nq->n", slope, cov[known], slope))
-        if not error.sum() > 0:
-            return params
-        n = int(known.sum())
-        missing = n / (n + PRIOR_POINTS) * (n * pooled - params[known].sum(axis=0))
-        found = params.copy()
-        found[known] += (error / error.sum())[:, None] * missing
-        return found
 
 
 def _blended(each: list[Laws], family: Family) -> Laws:

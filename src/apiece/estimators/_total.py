@@ -1,0 +1,89 @@
+r"""What all points contribute together, which shrinking each of them alone would understate.
+
+With the curve $M(k)$ of the mean contribution of all $n$ points, by least squares on the pooled
+contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ in the middle of the
+sizes, what is missing is shared in proportion to the standard errors:
+
+$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
+  \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
+
+with the factor $f$ of James and Stein (1961) on a noisy vector. A few points keep most of what the
+population says. The noise of the total, from how points differ, is part of the covariances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from apiece._base.typing import FloatArray
+from apiece.estimators._population import PRIOR_POINTS
+from apiece.laws import FamilyBasis
+from apiece.records import Moments
+
+
+class Pooled:
+    """The pooled contributions of all points, and laws that add up to them."""
+
+    def __init__(self, basis: FamilyBasis) -> None:
+        self._basis = basis
+        self._gram: list[FloatArray] = []
+        self._moment: list[FloatArray] = []
+
+    def add(self, moments: Moments, beta: float) -> None:
+        """Add the contributions of some points; each point counts the same."""
+        x = np.where(moments.n > 0, moments.k / self._basis.k_ref, 1.0)
+        weight = moments.n * x**beta / np.maximum(moments.n.sum(axis=1, keepdims=True), 1e-300)
+        columns = self._basis.columns(x, 0)
+        weighted = weight[..., None] * columns
+        self._gram.append(np.einsum("nmp,nmq->npq", weighted, columns))
+        self._moment.append(np.einsum("nmp,nm->np", weighted, moments.mean))
+
+    def with_total(self, params: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return parameters, ``(n, p)``, whose curves add up to the pooled one, and covariances.
+
+        Families that are not sums of terms, and points without a law, stay as they are.
+        """
+        family, k_ref = self._basis.family, self._basis.k_ref
+        known = np.isfinite(params).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
+        if not known.any() or not family.is_linear or family.needs_population:
+            return params, cov
+        n, scales = int(known.sum()), family.scales(np.ones(1), k_ref)[0]
+        slope = family.gradient(params[known], np.array([k_ref]), k_ref)[:, 0]
+        with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
+            error = np.sqrt(np.einsum("np,npq,nq->n", slope, cov[known], slope))
+            pooled, away = self._solve()
+            pooled = family.from_local((pooled * scales)[None], k_ref)[0]
+            missing = n * pooled - params[known].sum(axis=0)
+            spread = n * scales * away
+            noise = spread.T @ spread
+        factor = _shrinkage(missing, noise)
+        if factor == 0 or not 0 < error.sum() < np.inf:
+            return params, cov
+        share = n / (n + PRIOR_POINTS) * factor * error / error.sum()
+        params, cov = params.copy(), cov.copy()
+        params[known] += share[:, None] * missing
+        cov[known] += (share**2)[:, None, None] * noise
+        return params, cov
+
+    def _solve(self) -> tuple[FloatArray, FloatArray]:
+        """Return the pooled coefficients, and how far each point moves them, ``(n, p)``.
+
+        Both are zero where contributions at one size say nothing about the curve.
+        """
+        grams, moments = np.concatenate(self._gram), np.concatenate(self._moment)
+        values, vectors = np.linalg.eigh(grams.sum(axis=0))
+        if values[0] <= 1e-12 * values[-1]:
+            return np.zeros(len(values)), np.zeros_like(moments)
+        inverse = (vectors / values) @ vectors.T
+        pooled = inverse @ moments.sum(axis=0)
+        return pooled, (moments - grams @ pooled) @ inverse
+
+
+def _shrinkage(found: FloatArray, noise: FloatArray) -> float:
+    r"""Return the factor on a noisy vector, $1 - 1/(v^\top C^{-1} v)$; 0 if it is all noise."""
+    size = np.sqrt(np.diag(noise))
+    if not (size > 0).all() or not np.isfinite(noise).all() or not np.isfinite(found).all():
+        return 0.0
+    unit = found / size
+    length = float(unit @ np.linalg.pinv(noise / size[:, None] / size, hermitian=True) @ unit)
+    return max(0.0, 1 - 1 / length) if length > 0 else 0.0
