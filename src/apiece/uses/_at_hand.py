@@ -11,7 +11,10 @@ are not held, in turns: a candidate is never scored by its own part, nor by a ro
 
 Picks are fitted to the rows that score them. So what they promise is measured on others: the parts
 are dealt into groups, and for each group the picks are chosen anew by the other groups, and
-measured on each part of this one. The interval is about rows not seen.
+measured on each part of this one. The interval is about rows not seen. It has the noise of the rows
+that measure, $\hat\sigma^2 / m$, and that of the choice. Picks that other rows choose gain more or
+less: between groups, gains differ by $\hat\tau^2$ more than the rows explain. The final picks are
+one more choice, which adds $\hat\tau^2 (1 + 1 / n_\text{groups})$.
 """
 
 from __future__ import annotations
@@ -114,7 +117,7 @@ def picks_at_hand(
     at_hand = AtHand(dataset, held, position[near], model, metric, engine, seed, n_near)
     joint = at_hand.pick(rules.of(near))
     promise = at_hand.promise(rules.of(near), len(joint.rows))
-    rows, half = near[joint.rows], float(t.ppf((1 + level) / 2, len(at_hand.parts) - 1))
+    rows, half = near[joint.rows], float(t.ppf((1 + level) / 2, at_hand.n_free))
     # The rows that chose the picks flatter them, so their gains are scaled to what is promised.
     flattery = promise.gain[-1] / joint.gain.sum() if len(rows) and joint.gain.sum() > 0 else 1.0
     columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
@@ -211,6 +214,16 @@ class AtHand:
         """Numbers of the parts."""
         return np.unique(self._part)
 
+    @property
+    def _group(self) -> IntArray:
+        """The group of every part."""
+        return np.asarray(self.parts % min(_GROUPS, len(self.parts)))
+
+    @property
+    def n_free(self) -> int:
+        """Degrees of freedom of the noise of rows, which is measured within groups."""
+        return max(len(self.parts) - len(np.unique(self._group)), 1)
+
     @cached_property
     def _engine(self) -> Engine:
         # All points may join training sets here, so all are the engine's pool.
@@ -286,9 +299,10 @@ class AtHand:
         Returns
         -------
         Promise
-            Shape ``(n_picks,)`` each; the error is that of a mean over parts.
+            Shape ``(n_picks,)`` each; the error is that of the mean as a guess of what the picks
+            gain that all rows choose.
         """
-        group = self.parts % min(_GROUPS, len(self.parts))
+        group = self._group
         gains = np.empty((len(self.parts), n_picks))
         for number in np.unique(group):
             joined = self.position[self.pick(rules, self.parts[group != number]).rows[:n_picks]]
@@ -298,12 +312,27 @@ class AtHand:
                 )
                 gains[part, : len(found)] = found
                 gains[part, len(found) :] = found[-1] if len(found) else 0.0
-        return Promise(gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+        return Promise(gains.mean(axis=0), _error(gains, group))
 
     def _loss(self, part: int, joined: IntArray) -> float:
         """Return the loss on a part of the scoring rows once some points have joined."""
         subset = np.concatenate([self.have, joined])
         return self._judge(part, joined).run(Task(0, subset, _NOBODY, self.seed)).loss
+
+
+def _error(gains: FloatArray, group: IntArray) -> FloatArray:
+    """Return the standard error of the mean gain as a guess of another choice's gain.
+
+    ``gains`` has shape ``(n_parts, n_picks)``; picks differ between groups of parts.
+    """
+    names, size = np.unique(group, return_counts=True)
+    means = np.stack([gains[group == name].mean(axis=0) for name in names])
+    if len(names) == len(gains):  # groups of one part each: rows and choice cannot be told apart
+        return np.asarray(means.std(axis=0, ddof=1) * np.sqrt(1 + 1 / len(names)))
+    within = ((gains - means[np.searchsorted(names, group)]) ** 2).sum(axis=0)
+    rows = within / (len(gains) - len(names))
+    choice = np.maximum(means.var(axis=0, ddof=1) - rows / size.mean(), 0.0)
+    return np.asarray(np.sqrt(rows / len(gains) + choice * (1 + 1 / len(names))))
 
 
 def _mean(gains: FloatArray) -> FloatArray:

@@ -178,3 +178,17 @@ def test_the_command_line_reads_what_is_held(tmp_path):
     )
     assert done.exit_code != 0
     assert "one named point" in done.output
+
+
+def test_the_error_of_a_promise_has_noise_of_rows_and_of_the_choice():
+    from apiece.uses._at_hand import _error
+
+    rng = np.random.default_rng(0)
+    group = np.arange(6) % 3
+    rows_only = rng.normal(size=(6, 4_000))
+    # The final picks' gain is another draw of the choice, without noise of rows.
+    choice = 2 * rng.normal(size=(3, 4_000))
+    both = rows_only + choice[group]
+    missed = both.mean(axis=0) - 2 * rng.normal(size=4_000)
+    assert 0.8 < np.sqrt((_error(both, group) ** 2).mean() / (missed**2).mean()) < 1.2
+    assert 1.0 < np.sqrt((_error(rows_only, group) ** 2).mean() * 6) < 2.0  # on the safe side
