@@ -50,8 +50,12 @@ def source(content: dict[str, Any]) -> str:
     said = f"`{content['command']}`, {content['date'][:10]}, commit {commit}."
     if content["has_earlier_rows"]:
         said += " Some rows are from earlier, interrupted calls."
+    asked = set(content["reported_on"])
+    measured = asked & {row["data"] for row in content["rows"] if "data" in row} or asked
+    if measured < asked:
+        said += f" It was stopped before {', '.join(sorted(asked - measured))}."
     if content["chosen_on"]:
-        apart = sorted(set(content["reported_on"]) - set(content["chosen_on"]))
+        apart = sorted(measured - set(content["chosen_on"]))
         said += f" Settings were chosen on {', '.join(content['chosen_on'])}; sets that had no "
         said += f"part in choosing: {', '.join(apart) or 'none'}."
     return said
