@@ -267,7 +267,7 @@ def _show_point(
             }
         )
         return
-    label = "" if laws.labels is None else f", label {law['label']}"
+    label = "" if laws.labels is None else f", label {format_cell(law['label'])}"
     say(f"point {one.ids[0]}{label}")
     about = in_words(laws.scope)
     show_table(curve, title=f"expected contribution with its {level:.0%} interval, {about}")
