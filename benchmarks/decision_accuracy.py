@@ -1,0 +1,110 @@
+"""Of pairs of points, how many are ordered rightly at a size that was not sampled?
+
+Points are valued at sizes up to 400 with few samples each, and ordered by their laws at 800, or by
+the mean of their contributions at the largest sampled sizes. The truth is the mean of many
+contributions at 800, from other training sets. Pairs count whose true difference is more than two
+standard errors; both methods have the same contributions, so the same compute.
+
+    nice -n 10 python benchmarks/decision_accuracy.py --data DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import apiece
+from _results import Results
+from apiece.uses import baselines
+from decisions import load
+
+CHOSEN_ON = ("magic", "electricity")
+TARGET, N, N_SCORING = 800, 1_000, 1_000
+
+
+def pairs_right(value, truth, error) -> float:
+    """Return the share of pairs that are ordered as the truth has it, ties as half."""
+    first, second = np.triu_indices(len(truth), 1)
+    gap = truth[first] - truth[second]
+    is_sure = np.abs(gap) > 2 * np.hypot(error[first], error[second])
+    agrees = np.nan_to_num(np.sign(value[first] - value[second]) * np.sign(gap))  # unknown: a tie
+    return float((1 + agrees[is_sure]).mean() / 2)
+
+
+def prepared(name: str, seed: int, options):
+    """Return a dataset, the points, and their true contributions with errors."""
+    X, y = load(name, options.data, seed)
+    spread = X[:N].std(axis=0)
+    X = (X - X[:N].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    end = N + N_SCORING
+    dataset = apiece.Dataset.from_arrays(X[:N], y[:N], X_val=X[N:end], y_val=y[N:end])
+    points = dataset.ids[: options.points]
+    table = collected(
+        dataset, points, (TARGET, TARGET), options.truth, 1_000 + seed
+    ).contributions()
+    each = [table.delta[table.point == i] for i in range(len(points))]
+    truth = np.array([np.nanmean(one) for one in each])
+    error = np.array([np.nanstd(one) / np.sqrt(len(one)) for one in each])
+    return dataset, points, truth, error
+
+
+def collected(dataset, points, sizes, samples: int, seed: int):
+    return apiece.collect(
+        dataset,
+        points=points,
+        sizes=sizes,
+        samples=samples,
+        model="logistic",
+        random_state=seed,
+        progress=False,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", default="magic,electricity,pol,miniboone,spambase,higgs")
+    parser.add_argument("--samples", default="5,20,80")
+    parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--truth", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=2)
+    options = parser.parse_args()
+    results = Results(
+        "decision-accuracy",
+        {
+            "data": "{}",
+            "samples": "{}",
+            "seconds": "{:.1f}",
+            "laws at 800": "{:.3f} ± {:.3f}",
+            "mean at the largest size": "{:.3f} ± {:.3f}",
+        },
+        options,
+        chosen_on=CHOSEN_ON,
+        reported_on=options.sets.split(","),
+    )
+    with threadpool_limits(1):
+        for name in options.sets.split(","):
+            known = [prepared(name, seed, options) for seed in range(options.draws)]
+            for samples in map(int, options.samples.split(",")):
+                shares, seconds = [], []
+                for seed, (dataset, points, truth, error) in enumerate(known):
+                    started = time.process_time()
+                    run = collected(dataset, points, (50, 400), samples, seed)
+                    laws = apiece.fit(run)
+                    seconds.append(time.process_time() - started)
+                    ours = laws.mean(float(TARGET))[np.argsort(dataset.positions(laws.ids))]
+                    mean = baselines.largest_size_mean(run)["value"].loc[list(points)].to_numpy()
+                    shares.append([pairs_right(each, truth, error) for each in (ours, mean)])
+                cells = [
+                    [np.mean(part), np.std(part, ddof=1) / np.sqrt(len(part))]
+                    for part in np.transpose(shares)
+                ]
+                results.add(name, samples, np.mean(seconds), *cells)
+
+
+if __name__ == "__main__":
+    main()
