@@ -25,7 +25,9 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
     assert sum(result == "right" for result, *_ in results) >= 6
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("poisson", 900_074), ("platt", 500_007)])
+@pytest.mark.parametrize(
+    ("kind", "seed"), [("poisson", 900_074), ("platt", 500_007), ("poisson", 2_000_912)]
+)
 def test_problems_that_an_engine_once_got_wrong(kind, seed):
     result, _, error, words = search.judge(kind, seed)
     assert result == "right", words

@@ -21,6 +21,7 @@ from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+_SOUND = 1e-5  # smallest pivot of a scaled Hessian; below, points are fitted from scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,12 @@ class GLMEngine(Engine):
         """Return a fit with one margin, and how points join it."""
         score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
         joining = Joining(base)
+        pivots = np.diag(base.factor) / np.linalg.norm(base.factor, axis=1)
+        is_sound = bool(pivots.min() > _SOUND)
 
         def solve(x: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray, BoolArray]:
             change, left, is_good = joining.solve(x, y.astype(np.float64))
-            return score.delta(change), left, is_good
+            return score.delta(change), left, is_good & is_sound
 
         return Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(base.margins)), solve)
 
