@@ -27,7 +27,13 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
 
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    [("poisson", 900_074), ("platt", 500_007), ("poisson", 2_000_912), ("logistic3", 4_000_678)],
+    [
+        ("poisson", 900_074),
+        ("platt", 500_007),
+        ("poisson", 2_000_912),
+        ("logistic3", 4_000_678),
+        ("logistic2", 5_000_954),
+    ],
 )
 def test_problems_that_an_engine_once_got_wrong(kind, seed):
     result, _, error, words = search.judge(kind, seed)

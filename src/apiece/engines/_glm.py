@@ -21,7 +21,7 @@ from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
-_SOUND = 1e-5  # smallest pivot of a scaled Hessian; below, points are fitted from scratch
+_SOUND = 1e-4  # smallest pivot of a scaled Hessian; below, points are fitted from scratch
 
 
 @dataclass(frozen=True, eq=False)
