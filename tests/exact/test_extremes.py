@@ -33,6 +33,8 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
         ("poisson", 2_000_912),
         ("logistic3", 4_000_678),
         ("logistic2", 5_000_954),
+        ("poisson", 6_000_103),
+        ("poisson", 6_000_251),
     ],
 )
 def test_problems_that_an_engine_once_got_wrong(kind, seed):

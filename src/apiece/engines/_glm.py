@@ -21,6 +21,7 @@ from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+_LARGEST = 1e12  # a larger loss is the exponential of a margin, which its rounding decides
 _SOUND = 1e-4  # smallest pivot of a scaled Hessian; below, points are fitted from scratch
 
 
@@ -61,7 +62,7 @@ class GLMEngine(Engine):
         if self.is_left_to_scikit_learn(task):
             return self.refit(task)
         fitted = self._fit(task)
-        if fitted is None:
+        if fitted is None or fitted.loss > _LARGEST:
             return self.uncertified(task)
         delta = np.empty(len(task.points))
         worst, lost = fitted.decrement, list[int]()
@@ -75,6 +76,7 @@ class GLMEngine(Engine):
             lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
         for place in lost:
             delta[place] = fitted.loss - self._loss_with(task, task.points[place])
+        delta[fitted.loss - delta > _LARGEST] = np.nan
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
     def is_left_to_scikit_learn(self, task: Task) -> bool:
