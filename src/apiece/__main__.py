@@ -8,28 +8,17 @@ import signal
 
 
 def main() -> None:
-    """Run the command line; an interrupt while it is loaded or ends leaves no traceback."""
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # interrupts are ignored, as under nohup
-        from apiece.cli import main as run
-
-        run()
-        return
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the last to run: all is done
-    signal.signal(signal.SIGINT, _quit)
+    """Run the command line; commands themselves are interrupted in `apiece.cli._common`."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as under nohup
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the last to run
+        signal.signal(signal.SIGINT, end_at_once)
     from apiece.cli import main as run
 
-    try:
-        signal.signal(signal.SIGINT, usual)
-        run()
-    except KeyboardInterrupt:
-        os._exit(130)
-    finally:
-        signal.signal(signal.SIGINT, _quit)
+    run()
 
 
-def _quit(*_: object) -> None:
-    """End at once with the exit code of an interrupt."""
+def end_at_once(*_: object) -> None:
+    """End with the exit code of an interrupt: nothing has begun, or all is done."""
     os._exit(130)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -82,7 +83,7 @@ def common(command: Command) -> Command:
         try:
             quiet = options["quiet"]
             silence = tracking(False, title="", unit="") if quiet else nullcontext()
-            with silence, _warnings_as_lines(quiet), _log_as_lines(quiet):
+            with _interruptible(), silence, _warnings_as_lines(quiet), _log_as_lines(quiet):
                 result = command(*args, **options)
                 sys.stdout.flush()
                 return result
@@ -105,6 +106,20 @@ def common(command: Command) -> Command:
             sys.exit(error.exit_code if isinstance(error, ApieceError) else 1)
 
     return run  # type: ignore[return-value]
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let an interrupt reach a command; before and after it the process just ends."""
+    outside = signal.getsignal(signal.SIGINT)
+    if getattr(outside, "__name__", "") != "end_at_once":  # of `apiece.__main__`
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, outside)
 
 
 def _words(error: Exception) -> str:
