@@ -22,7 +22,7 @@ from apiece.records import Moments
 
 
 class Pooled:
-    """The pooled contributions of all points, and laws that add up to them."""
+    """The pooled contributions of all points, and laws moved towards their total."""
 
     def __init__(self, basis: FamilyBasis) -> None:
         self._basis = basis
@@ -39,7 +39,7 @@ class Pooled:
         self._moment.append(np.einsum("nmp,nm->np", weighted, moments.mean))
 
     def with_total(self, params: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return parameters, ``(n, p)``, whose curves add up to the pooled one, and covariances.
+        """Return parameters, ``(n, p)``, whose total is nearer to the pooled one, and covariances.
 
         Families that are not sums of terms, and points without a law, stay as they are.
         """

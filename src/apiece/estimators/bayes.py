@@ -101,9 +101,9 @@ class Bayes(Estimator):
     is a linear weighting of contributions, of which their plain average is one.
 
     Shrinking every point towards zero would shrink their total too. For sums of terms the curve of
-    the total is therefore that of the pooled contributions: with the curve $M(k)$ of the mean
-    contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors $e_i$ in
-    the middle of the sizes,
+    the total is therefore moved towards that of the pooled contributions: with the curve $M(k)$ of
+    the mean contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors
+    $e_i$ between the smallest and the largest size,
 
     $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
       \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
