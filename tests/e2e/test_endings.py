@@ -11,6 +11,8 @@ import time
 import pytest
 
 import apiece
+from apiece.__main__ import end_at_once
+from apiece.cli._common import _interruptible
 
 from conftest import make_blobs
 
@@ -98,3 +100,49 @@ def test_an_interrupt_while_a_command_ends_is_not_a_signal(run, share):
     said = process.communicate(timeout=120)[1].decode()
     assert process.returncode in (0, 130), said
     assert "Traceback" not in said
+
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def turned_into_another_error():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("partially initialized module") from None
+
+
+def turned_into_an_exit():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        sys.exit(1)
+
+
+def lost_while_an_object_was_deleted():
+    Interrupted()
+
+
+@pytest.mark.parametrize(
+    "way", [turned_into_another_error, turned_into_an_exit, lost_while_an_object_was_deleted]
+)
+def test_an_interrupt_that_a_library_hides_is_still_an_interrupt(way, capsys):
+    before = signal.signal(signal.SIGINT, end_at_once)
+    try:
+        with pytest.raises(KeyboardInterrupt), _interruptible():
+            way()
+        assert signal.getsignal(signal.SIGINT) is end_at_once
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_without_an_interrupt_stays_what_it_is():
+    before = signal.signal(signal.SIGINT, end_at_once)
+    try:
+        with pytest.raises(ImportError, match="numpy"), _interruptible():
+            raise ImportError("numpy")
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -110,16 +110,38 @@ def common(command: Command) -> Command:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let an interrupt reach a command; before and after it the process just ends."""
-    outside = signal.getsignal(signal.SIGINT)
+    """Let an interrupt reach a command; before and after it the process just ends.
+
+    An interrupt inside an import of compiled code comes out as another error, or is lost. So it is
+    remembered: however the command then ends, it was interrupted.
+    """
+    outside, before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     if getattr(outside, "__name__", "") != "end_at_once":  # of `apiece.__main__`
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    def lost(unraisable: Any) -> None:
+        if not interrupted:
+            before(unraisable)
+
+    sys.unraisablehook = lost
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield
+    except (Exception, SystemExit):
+        if not interrupted:
+            raise
     finally:
         signal.signal(signal.SIGINT, outside)
+        sys.unraisablehook = before
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def _words(error: Exception) -> str:
