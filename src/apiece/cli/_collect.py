@@ -88,7 +88,7 @@ def collect(
     """
     import apiece
     from apiece.records import in_words
-    from apiece.store import open_run, place_of, redacted
+    from apiece.store import file_system, open_run, redacted
 
     dataset = read(data, options)
     to = place_for(data, _with(dataset, candidates), options) if to is None else to
@@ -106,7 +106,7 @@ def collect(
             **{name: options[name] for name in _COLLECT_OPTIONS},
         )
     except KeyboardInterrupt:
-        stored = open_run(to).progress() if place_of(to).has("manifest.json") else None
+        stored = open_run(to).progress() if file_system(to).has("manifest.json") else None
         n_stored = stored.n_contributions if stored else 0
         n_planned = stored.n_planned if stored else 0
         unit = open_run(to).unit if stored else "contributions"

@@ -1,10 +1,13 @@
 """The store: nothing that was computed is lost."""
 
+from apiece.store._filesystem import file_system, redacted
+from apiece.store._folder import FolderStore
 from apiece.store._laws import laws_of
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, refuse_mismatch
-from apiece.store._places import place_of, redacted
-from apiece.store._run import Progress, Run, open_run
+from apiece.store._memory import MemoryStore
+from apiece.store._progress import Progress
+from apiece.store._run import Run, open_run
 from apiece.store._shards import (
     SCHEMA_VERSION,
     Footer,
@@ -15,7 +18,7 @@ from apiece.store._shards import (
     make_shard,
     make_training_shard,
 )
-from apiece.store._store import FolderStore, MemoryStore, Store, grown_manifest
+from apiece.store._store import Store, grown_manifest
 from apiece.store._streamed import Streamed
 from apiece.store._training_shards import TrainingRow
 
@@ -36,12 +39,12 @@ __all__ = [
     "Unit",
     "decode_shard",
     "encode_shard",
+    "file_system",
     "grown_manifest",
     "laws_of",
     "make_shard",
     "make_training_shard",
     "open_run",
-    "place_of",
     "redacted",
     "refuse_mismatch",
 ]

@@ -19,7 +19,7 @@ from apiece.estimators import Estimator, as_estimator, default_method, fit, rebu
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
 from apiece.records import Contributions, Recipe
-from apiece.store._store import FolderStore
+from apiece.store._folder import FolderStore
 
 if TYPE_CHECKING:
     from apiece.store._run import Run

@@ -16,8 +16,8 @@ from apiece._base.record import Record
 from apiece._base.typing import Count
 from apiece.errors import StoreError
 from apiece.records import DesignRecord, EngineRecord
+from apiece.store._filesystem import FileSystem
 from apiece.store._layout import Layout
-from apiece.store._places import Place
 from apiece.store._shards import SCHEMA_VERSION
 
 # What must agree before a run may be continued, and how to say that it does not.
@@ -189,25 +189,25 @@ def _show(stored: dict[str, Any], wanted: dict[str, Any], key: str) -> str:
     return f"{json.dumps(_identity(stored, key))}, now {json.dumps(_identity(wanted, key))}"
 
 
-def read_manifest(place: Place) -> Manifest:
-    """Read the manifest of the run at ``place``.
+def read_manifest(files: FileSystem) -> Manifest:
+    """Read the manifest of a run.
 
     Raises
     ------
     StoreError
         If there is no run, or its manifest cannot be understood.
     """
-    file = f"{place}/manifest.json"
+    file = f"{files}/manifest.json"
     try:
-        content = json.loads(place.read("manifest.json").decode("utf-8"))
+        content = json.loads(files.read("manifest.json").decode("utf-8"))
         if content["schema_version"] == SCHEMA_VERSION:
             if content.pop("digest", None) not in (None, _digest(content)):
                 raise ValueError("its contents do not match its digest")
             return Manifest.from_json(content)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(
-            f"{place} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
-            f"Start one with collect(..., to={str(place)!r}), or apiece collect ... --to {place}."
+            f"{files} is not a run: it has no manifest.json. Expected a folder that collect wrote. "
+            f"Start one with collect(..., to={str(files)!r}), or apiece collect ... --to {files}."
         ) from None
     except StoreError:
         raise

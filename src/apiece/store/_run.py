@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from apiece.records import (
     SCORING_ROWS,
     Anchor,
     Contributions,
-    Lists,
     Moments,
     Table,
     Theory,
@@ -30,8 +28,12 @@ from apiece.records import (
     caveat,
     in_words,
 )
+from apiece.store._columns import Joined, theory_of, trainings_of
+from apiece.store._folder import FolderStore
 from apiece.store._manifest import Manifest, read_manifest
-from apiece.store._store import FolderStore, MemoryStore, Store
+from apiece.store._memory import MemoryStore
+from apiece.store._progress import Progress, count_progress
+from apiece.store._store import Store
 from apiece.store._streamed import Losses, Streamed
 
 if TYPE_CHECKING:
@@ -40,46 +42,6 @@ if TYPE_CHECKING:
     from apiece.data import Dataset
     from apiece.estimators import Estimator
     from apiece.laws import FamilyLike, Laws
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is.
-
-    Parameters
-    ----------
-    n_contributions, n_planned
-        Contributions stored, and planned altogether.
-    n_shards, n_shards_planned
-        Complete units of work, and units altogether.
-    failed
-        Message for each task that could not be computed.
-    certificate
-        The largest remaining error that the engine reported, or nan.
-    notes
-        Counts that the engine reported, summed over the run.
-    digest
-        Digest of which contributions are stored, from what the shards tell of themselves.
-
-    Examples
-    --------
-    >>> Progress(10, 20, 1, 2, failed={}, certificate=0.0, notes={}).is_complete
-    False
-    """
-
-    n_contributions: int
-    n_planned: int
-    n_shards: int
-    n_shards_planned: int
-    failed: dict[int, str]
-    certificate: float
-    notes: dict[str, int]
-    digest: str = ""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every unit of work is stored."""
-        return self.n_shards == self.n_shards_planned
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,19 +131,7 @@ class Run:
     @property
     def theory(self) -> Theory | None:
         """What theory says of the valued points; None where it was not computed."""
-        names = [name for name in self.points.columns if str(name).startswith("theory_")]
-        if not names:
-            return None
-        sizes = sorted({int(name.split("_")[1]) for name in names})
-        valued = self.points[self.points["valued"]]
-        terms = valued[names].to_numpy(dtype=np.float64).reshape(len(valued), len(sizes), -1)
-        noise = None
-        if f"rows_{sizes[0]}_{sizes[0]}" in valued:
-            noise = np.empty((len(valued), len(sizes), len(sizes)))
-            for i, k in enumerate(sizes):
-                for j, other in enumerate(sizes[: i + 1]):
-                    noise[:, i, j] = noise[:, j, i] = valued[f"rows_{k}_{other}"]
-        return Theory(np.array(sizes, dtype=np.float64), terms, noise)
+        return theory_of(self.points)
 
     @property
     def ids(self) -> AnyArray:
@@ -206,33 +156,7 @@ class Run:
         StoreError
             If a shard is truncated; other damage shows when its contributions are read.
         """
-        layout = self.store.layout
-        n_rows = n_complete = 0
-        failed: dict[int, str] = {}
-        notes: dict[str, int] = {}
-        certificates = [float("nan")]
-        digest = hashlib.blake2b(digest_size=16)
-        for index in self.store.indices():
-            footer = self.store.footer(index)
-            digest.update(f"{index} {footer.n_rows} {footer.digest}\n".encode())
-            n_rows += footer.n_rows
-            n_complete += footer.completes(layout.unit(index))
-            failed |= footer.failed
-            certificates.append(footer.certificate)
-            for name, count in footer.notes.items():
-                notes[name] = notes.get(name, 0) + count
-        certificate = float(np.fmax.reduce(certificates))
-        n_planned = self.manifest.n_contributions
-        return Progress(
-            n_rows,
-            n_planned,
-            n_complete,
-            len(layout),
-            failed,
-            certificate,
-            notes,
-            digest.hexdigest(),
-        )
+        return count_progress(self.store)
 
     def snapshot(self) -> dict[str, Any]:
         """Return which contributions are stored now, as laws fitted to them remember it."""
@@ -257,13 +181,7 @@ class Run:
         """
         if self.has_trainings:
             return plain_contributions(self.trainings())
-        shards = list(self._columns())
-
-        def join(name: str, dtype: Any) -> AnyArray:
-            return np.concatenate([np.empty(0, dtype), *(part[name] for part in shards)]).astype(
-                dtype, copy=False
-            )
-
+        join = Joined(self._columns())
         return Contributions(
             task=join("task", np.int64),
             k=join("k", np.int64),
@@ -295,32 +213,8 @@ class Run:
                 f"this run holds contributions of engine {self.manifest.engine.name!r}: expected "
                 "one that was collected with engine='reuse'. Read it with run.contributions()."
             )
-        parts = [self.store.read(index).columns for index in self.store.indices()]
-
-        def join(name: str, dtype: Any) -> AnyArray:
-            found = [np.empty(0, dtype), *(part[name] for part in parts)]
-            return np.concatenate(found).astype(dtype, copy=False)
-
-        points = self.points
-        theory = [name for name in points.columns if str(name).startswith("theory_")]
-        sizes = sorted({int(name.split("_")[1]) for name in theory})
-        middle = sizes[len(sizes) // 2] if sizes else 0
-        used = [name for name in theory if name.startswith(f"theory_{middle}_")]
-        return Trainings(
-            task=join("task", np.int64),
-            k=join("k", np.int64),
-            loss=join("loss", np.float64),
-            trained=Lists(join("n_trained", np.int64), join("trained", np.int32)),
-            scored=Lists(join("n_scored", np.int64), join("scored", np.int32)),
-            row_loss=join("row_loss", np.float32),
-            ids=points["id"].to_numpy(),
-            labels=points["label"].to_numpy(),
-            is_pool=(points["role"] == "pool").to_numpy(),
-            is_valued=points["valued"].to_numpy(dtype=bool),
-            rotates=self.rotates,
-            features=points[used].to_numpy(dtype=np.float64),
-            attrs=self.provenance(),
-        )
+        shards = (self.store.read(index).columns for index in self.store.indices())
+        return trainings_of(Joined(shards), self.points, self.rotates, self.provenance())
 
     def streamed(self, memory: int | str) -> Streamed:
         """Return every stored contribution in a form that takes no more than some memory.
@@ -472,5 +366,5 @@ def open_run(path: str | Path) -> Run:
     'log_loss'
     """
     store = FolderStore(path)
-    read_manifest(store.place)
+    read_manifest(store.files)
     return Run(store)

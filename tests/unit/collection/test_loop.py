@@ -135,7 +135,7 @@ def test_progress_reads_no_contribution(blobs, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("the footers tell")
 
-    monkeypatch.setattr("apiece.store._store.decode_shard", never)
+    monkeypatch.setattr("apiece.store._folder.decode_shard", never)
     opened = apiece.open(tmp_path / "run")
     assert opened.is_complete
     assert opened.progress().n_contributions == n_rows

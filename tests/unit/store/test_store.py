@@ -12,7 +12,7 @@ import pytest
 
 from apiece.errors import StoreError
 from apiece.store import FolderStore, Manifest, Run, make_shard, open_run
-from apiece.store._places import Disk
+from apiece.store._filesystem import LocalFolder
 
 STORED = {
     "schema_version": 1,
@@ -282,8 +282,8 @@ def test_a_rival_at_any_moment_of_the_start_finds_or_is_the_run(
 
         return wrapper
 
-    for name in ("names", "has", "read", "write", "sweep"):
-        monkeypatch.setattr(Disk, name, interrupted(getattr(Disk, name)))
+    for name in ("names", "has", "read", "write", "remove_stale"):
+        monkeypatch.setattr(LocalFolder, name, interrupted(getattr(LocalFolder, name)))
     with refused():
         FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     assert next(calls) > moment

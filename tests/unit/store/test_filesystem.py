@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apiece.errors import StoreError
-from apiece.store import FolderStore, place_of, redacted
+from apiece.store import FolderStore, file_system, redacted
 
 
 @pytest.mark.parametrize(
@@ -18,29 +18,29 @@ from apiece.store import FolderStore, place_of, redacted
 )
 def test_chained_file_systems_are_refused(where):
     with pytest.raises(StoreError, match="chains several file systems"):
-        place_of(where)
+        file_system(where)
 
 
 @pytest.mark.parametrize("where", ["s3://", "s3:", "gs:///", Path("s3://")])
 def test_an_address_without_a_place_is_refused(where):
     with pytest.raises(StoreError, match="names no place"):
-        place_of(where)
+        file_system(where)
 
 
 @pytest.mark.parametrize("where", ["file:///tmp/x", "file:/tmp/x", Path("file:///tmp/x"), "/tmp/x"])
 def test_addresses_of_files_are_folders(where):
-    assert place_of(where).path == Path("/tmp/x")
+    assert file_system(where).path == Path("/tmp/x")
 
 
 @pytest.mark.parametrize("where", ["runs/a", "a:b", "run: 2", "C:/run"])
 def test_names_with_a_colon_are_folders(where):
-    assert place_of(where).path == Path(where).absolute()
+    assert file_system(where).path == Path(where).absolute()
 
 
 def test_passwords_are_not_shown():
     pytest.importorskip("fsspec")
-    place = place_of("sftp://me:secret@nowhere.invalid/run")
-    assert str(place) == repr(place) == "sftp://me:***@nowhere.invalid/run"
+    files = file_system("sftp://me:secret@nowhere.invalid/run")
+    assert str(files) == repr(files) == "sftp://me:***@nowhere.invalid/run"
     with pytest.raises(StoreError) as refused:
         FolderStore("sftp://me:secret@nowhere.invalid/run").has_run()
     assert "secret" not in str(refused.value)
@@ -49,15 +49,15 @@ def test_passwords_are_not_shown():
 
 def test_marks_of_killed_collectors_leave_a_bucket_after_an_hour():
     pytest.importorskip("fsspec")
-    place = place_of("memory://swept/run")
+    files = file_system("memory://swept/run")
     for name in (".old.mark.tmp", ".new.mark.tmp", "manifest.json"):
-        place.write(name, b"")
-    files = place._files
-    for path in files.find("/swept"):
+        files.write(name, b"")
+    memory = files._files
+    for path in memory.find("/swept"):
         if not path.endswith(".new.mark.tmp"):
-            files.store[path].created = datetime.now(UTC) - timedelta(hours=2)
-    place.sweep()
-    assert sorted(place.names()) == [".new.mark.tmp", "manifest.json"]
+            memory.store[path].created = datetime.now(UTC) - timedelta(hours=2)
+    files.remove_stale()
+    assert sorted(files.names()) == [".new.mark.tmp", "manifest.json"]
 
 
 def test_files_of_killed_collectors_leave_the_temporary_folder(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ _STALE_SECONDS = 3600.0
 _LOCK_SECONDS = 30.0  # a lock is held for one read and one write
 
 
-class Place(Protocol):
+class FileSystem(Protocol):
     """Files by name; a name may begin with one folder, ``shards/...``."""
 
     def read(self, name: str) -> bytes:
@@ -49,20 +49,20 @@ class Place(Protocol):
         ...
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names in the place, or in a folder of it, without that folder's."""
+        """Return the names at the top, or in a folder, without that folder's."""
         ...
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         ...
 
-    def sweep(self) -> None:
+    def remove_stale(self) -> None:
         """Remove old temporary files of killed processes."""
         ...
 
 
 @dataclass(frozen=True)
-class Disk:
+class LocalFolder:
     """A folder."""
 
     path: Path
@@ -98,7 +98,7 @@ class Disk:
         """Remove a file."""
         (self.path / name).unlink(missing_ok=True)
 
-    def sweep(self) -> None:
+    def remove_stale(self) -> None:
         """Remove temporary files that are an hour old."""
         oldest = time.time() - _STALE_SECONDS
         for file in [*self.path.glob(".*.tmp"), *self.path.glob("shards/.*.tmp")]:
@@ -108,7 +108,7 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class Bucket:
+class ObjectStore:
     """A prefix in an object store, through fsspec, which handles credentials."""
 
     uri: str
@@ -178,7 +178,7 @@ class Bucket:
         with suppress(FileNotFoundError), _explained(f"remove {self._at(name)}"):
             self._files.rm_file(self._at(name))
 
-    def sweep(self) -> None:
+    def remove_stale(self) -> None:
         """Remove marks and locks of killed collectors; nothing is ever half-written."""
         oldest = time.time() - _STALE_SECONDS
         with suppress(Exception):  # a store that cannot be listed says so when it is used
@@ -196,28 +196,28 @@ class Bucket:
 
 
 @contextmanager
-def locked(place: Place, name: str) -> Iterator[None]:
-    """Hold a lock for a ``with`` block; every process that works on the place respects it.
+def locked(files: FileSystem, name: str) -> Iterator[None]:
+    """Hold a lock for a ``with`` block; every process that works on these files respects it.
 
     The lock is a file that only one process can create. A lock that is half a minute old belongs to
     a killed process, and is removed.
     """
     file, token = f".{name}.lock.tmp", secrets.token_bytes(8)
     holder, since = b"", time.monotonic()
-    while not place.write(file, token, replace=False):
+    while not files.write(file, token, replace=False):
         with suppress(FileNotFoundError):  # released a moment ago
-            present = place.read(file)
+            present = files.read(file)
             if present != holder:
                 holder, since = present, time.monotonic()
             elif time.monotonic() > since + _LOCK_SECONDS:
-                place.remove(file)
+                files.remove(file)
         time.sleep(random.uniform(0.01, 0.05))
     try:
         yield
     finally:
         with suppress(FileNotFoundError):
-            if place.read(file) == token:
-                place.remove(file)
+            if files.read(file) == token:
+                files.remove(file)
 
 
 class _explained:
@@ -240,25 +240,25 @@ class _explained:
         ) from error
 
 
-def place_of(where: str | Path) -> Disk | Bucket:
-    """Return the place that a path or an address such as ``s3://bucket/run`` means.
+def file_system(where: str | Path) -> LocalFolder | ObjectStore:
+    """Return the file system that a path or an address such as ``s3://bucket/run`` means.
 
-    >>> str(place_of("s3://bucket/run")), str(place_of(Path("s3:/bucket/run/")))
+    >>> str(file_system("s3://bucket/run")), str(file_system(Path("s3:/bucket/run/")))
     ('s3://bucket/run', 's3://bucket/run')
     """
     address = _URI.fullmatch(str(where))
     if address is None:
-        return Disk(Path(where).absolute())  # workers may run in another folder
+        return LocalFolder(Path(where).absolute())  # workers may run in another folder
     scheme, slashes, rest = address[1].lower(), address[2], (address[3] or "").rstrip("/")
     if scheme in ("file", "local") and slashes:
-        return Disk(Path("/" + rest))
+        return LocalFolder(Path("/" + rest))
     if "::" in scheme or not rest:
         problem = "chains several file systems" if "::" in scheme else "names no place"
         raise StoreError(
             f"{redacted(str(where))} {problem}: expected a folder, or a plain address such as "
             "s3://bucket/run. Point `to` (--to) at one; a folder of such a name is ./name."
         )
-    return Bucket(f"{scheme}://{rest}")
+    return ObjectStore(f"{scheme}://{rest}")
 
 
 def redacted(text: str) -> str:
