@@ -35,6 +35,7 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
         ("logistic2", 5_000_954),
         ("poisson", 6_000_103),
         ("poisson", 6_000_251),
+        ("logistic5", 7_000_588),
     ],
 )
 def test_problems_that_an_engine_once_got_wrong(kind, seed):

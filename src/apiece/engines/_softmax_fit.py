@@ -29,7 +29,7 @@ from apiece._base import batched
 from apiece._base.batched import conjugate_gradients
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.engines._glm_fit import step_scale
-from apiece.losses._softmax import bend, errors, probabilities, spread
+from apiece.losses._softmax import all_probabilities, answer, errors, spread
 
 _NEWTON_STEPS = 80
 _POLISH_STEPS = 6
@@ -85,7 +85,7 @@ class BaseFit:
     inverse
         Of the Hessian, shape ``(K - 1, p, K - 1, p)``, in single precision where that suffices.
     margins, pi
-        Margins against the last class and probabilities on D, shape ``(K - 1, k)``.
+        Margins against the last class, shape ``(K - 1, k)``, and probabilities, ``(K, k)``, on D.
     C
         Weight of the data against the penalty.
     factor, basis
@@ -133,8 +133,8 @@ class BaseFit:
     def product(self, v: FloatArray, pi: FloatArray) -> FloatArray:
         """Multiply by the Hessian on D at probabilities ``pi``, shapes ``(n, K - 1, p)``."""
         image = times(v, self.penalty)
-        answer = spread(bend(pi, spread(times(v, self.rows.T))))
-        image += self.C * times(answer, self.rows)
+        bent = spread(answer(pi, spread(times(v, self.rows.T))))
+        image += self.C * times(bent, self.rows)
         return np.asarray(image)
 
     def precondition(self, v: AnyArray) -> AnyArray:
@@ -197,7 +197,7 @@ def fit_base(
             matrix[-1, -1] = 1.0
         for _ in range(2):
             margins = spread(theta @ rows.T)
-            pi = probabilities(margins)
+            pi = all_probabilities(margins)
             inverse = _inverse(rows, pi, matrix, C)
             base = BaseFit(theta, rows, matrix, inverse, margins, pi, C, factor, basis, np.inf)
             polished = _polish(base, truth)
@@ -225,9 +225,8 @@ def _newton(
     theta, margins = np.zeros((len(truth), X.shape[1])), np.zeros_like(truth)
     last = np.inf
     for _ in range(_NEWTON_STEPS):
-        pi = probabilities(margins)
-        rest = 1.0 - pi.sum(axis=0)
-        w = (1.0 - (pi**2).sum(axis=0) - rest**2) / (n_classes - 1)
+        pi = all_probabilities(margins)
+        w = (1.0 - (pi**2).sum(axis=0)) / (n_classes - 1)
         weighted = X * np.sqrt(C * np.maximum(w, 0.0))[:, None]
         matrix = weighted.T @ weighted
         matrix[np.diag_indices(len(matrix))] += penalty
@@ -237,7 +236,7 @@ def _newton(
             return np.asarray(v - v.sum(axis=-2, keepdims=True) / n_classes)
 
         def product(v: FloatArray, pi: FloatArray = pi) -> FloatArray:
-            return centred(v * penalty) + C * (bend(pi, v @ X.T) @ X)
+            return centred(v * penalty) + C * (answer(pi, v @ X.T) @ X)
 
         def precondition(v: FloatArray, factor: FloatArray = factor) -> FloatArray:
             raised = (v + v.sum(axis=1, keepdims=True))[0]
@@ -266,12 +265,12 @@ def _newton(
 
 def _inverse(rows: FloatArray, pi: FloatArray, penalty: FloatArray, C: float) -> FloatArray:
     """Inverse of the Hessian at probabilities ``pi``, shape ``(K - 1, p, K - 1, p)``."""
-    n, p = len(pi), rows.shape[1]
+    n, p = len(pi) - 1, rows.shape[1]
     hessian = np.empty((n, p, n, p))
     for a in range(n):
-        unit = np.zeros_like(pi)
+        unit = np.zeros_like(pi[:-1])
         unit[a] = 1.0
-        weights = C * spread(bend(pi, spread(unit)))
+        weights = C * spread(answer(pi, spread(unit)))
         for b in range(a + 1):
             block = (rows * weights[b][:, None]).T @ rows
             hessian[a, :, b] = block + penalty if a == b else block
@@ -310,7 +309,7 @@ def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
         decrement = float(-(gradient * step).sum())
         theta = theta + step
         margins = spread(theta @ base.rows.T)
-        pi = probabilities(margins)
+        pi = all_probabilities(margins)
         if decrement < 1e-16 * max(1.0, float((theta**2).sum())):
             return replace(base, theta=theta, margins=margins, pi=pi, decrement=max(decrement, 0.0))
     return None

@@ -26,8 +26,9 @@ from apiece.engines._softmax_fit import BaseFit, dot, solve_rows, times
 from apiece.losses._softmax import (
     against,
     all_probabilities,
-    bend,
-    probabilities,
+    answer,
+    errors,
+    moves,
     remainder,
     spread,
 )
@@ -104,8 +105,7 @@ class Joining:
         by_feature = spread(base.inverse, axis=0).transpose(1, 0, 2, 3)
         self._inverse = by_feature.reshape(len(by_feature), -1)
         self._rows = base.rows.astype(dtype)
-        pi = all_probabilities(base.margins)
-        self._pi, self._top = pi.astype(dtype), pi.argmax(axis=0)
+        self._pi, self._top = base.pi.astype(dtype), base.pi.argmax(axis=0)
         self._C = dtype.type(base.C)
         self._tolerance = _TOLERANCE[dtype]
 
@@ -132,16 +132,12 @@ class Joining:
             start = parameters[hard].astype(np.float64)
             change, left[hard] = self._newton(start, x[hard], margin[hard], truth[hard])
             tau = spread(np.einsum("ncp,np->nc", change, x[hard]), axis=1)
-            pull[hard] = self.base.C * (truth[hard] - _softmax(margin[hard] + tau))
+            pull[hard] = -self.base.C * _errors(margin[hard] + tau, truth[hard])
             eta = spread(times(change, self.base.rows.T))
-            moved = probabilities(self.base.margins + eta) - self.base.pi
-            response[hard] = self.base.C * (moved - bend(self.base.pi, eta))
+            old, new = self.base.pi, all_probabilities(self.base.margins + eta)
+            response[hard] = self.base.C * (moves(old, new) - answer(old, eta))
             parameters[hard] = change
             # the Hessian at the new optimum may be flatter by this ratio, and the error larger
-            new, old = (
-                all_probabilities(self.base.margins + eta),
-                all_probabilities(self.base.margins),
-            )
             flatter = (new / np.maximum(old, 1e-300)).min(axis=(1, 2), initial=1.0)
             left[hard] /= np.maximum(flatter, 1e-300)
         limit = max(self._tolerance, _ACCEPTED)
@@ -169,7 +165,7 @@ class Joining:
         M = spread(M.astype(np.float64), axis=2)
         t_all = _proximal(margin, M, truth, base.C, np.zeros_like(margin), steps=60)
         d_all = _weigh(G, np.arange(n), t_all).reshape(n, m, p)
-        r_all = np.zeros((n, *base.pi.shape), dtype=rows.dtype)
+        r_all = np.zeros((n, *base.margins.shape), dtype=rows.dtype)
         left, active = np.full(n, np.inf), np.arange(n)
         mixing = _Mixing(_outer(t_all, short))
         now: list[AnyArray] = [d_all.copy(), t_all, np.ones(n), M, short, margin, truth]
@@ -225,9 +221,9 @@ class Joining:
         base, C = self.base, self.base.C
         eta = spread(times(d, base.rows.T))
         tau = spread(np.einsum("ncp,np->nc", d, z.x), axis=1)
-        pi, point_pi = probabilities(base.margins + eta), _softmax(z.margin + tau)
-        gradient = times(d, base.penalty) + C * times(spread(pi - base.pi), base.rows)
-        gradient += _outer(C * (point_pi - z.truth), z.x)
+        pi, point_pi = all_probabilities(base.margins + eta), _softmax(z.margin + tau)
+        gradient = times(d, base.penalty) + C * times(spread(moves(base.pi, pi)), base.rows)
+        gradient += _outer(C * _errors(z.margin + tau, z.truth), z.x)
         size = np.maximum(dot(d, base.product(d, base.pi)), 1e-300)
         left = np.maximum(dot(gradient, base.precondition(gradient)), 0.0)
         return _Descent(d, eta, tau, pi, point_pi, gradient, np.sqrt(left / size))
@@ -238,7 +234,7 @@ class Joining:
         def product(v: FloatArray) -> FloatArray:
             image = base.product(v, now.pi)
             moved = spread(np.einsum("ncp,np->nc", v, z.x)[:, :, None])
-            image += _outer(C * bend(now.point_pi[:, :, None], moved)[:, :, 0], z.x)
+            image += _outer(C * answer(now.point_pi[:, :, None], moved)[:, :, 0], z.x)
             return image
 
         relative = np.maximum(now.relative, 1e-300)
@@ -251,8 +247,9 @@ class Joining:
         inner, square = (dot(times(v, base.penalty), step) for v in (now.d, step))
 
         def slope(s: FloatArray) -> FloatArray:
-            moved = probabilities(base.margins + now.eta + s[:, None, None] * d_eta) - base.pi
-            error = _softmax(z.margin + now.tau + s[:, None] * d_tau) - z.truth
+            after = all_probabilities(base.margins + now.eta + s[:, None, None] * d_eta)
+            moved = moves(base.pi, after)
+            error = _errors(z.margin + now.tau + s[:, None] * d_tau, z.truth)
             return np.asarray(inner + s * square + C * (dot(moved, d_eta) + dot(error, d_tau)))
 
         return np.asarray(line_search(slope, dot(now.gradient, step))[:, None, None] * step)
@@ -310,7 +307,13 @@ def _outer(t: FloatArray, x: AnyArray) -> AnyArray:
 
 
 def _softmax(m: FloatArray) -> FloatArray:
-    return probabilities(m[:, :, None])[:, :, 0]
+    """Probabilities of all classes at margins of points, shape ``(n, K)``."""
+    return all_probabilities(m[:, :, None])[:, :, 0]
+
+
+def _errors(m: FloatArray, truth: FloatArray) -> FloatArray:
+    """Probabilities less the truth at margins of points, to relative precision."""
+    return errors(m[:, :, None], truth[:, :, None])[:, :, 0]
 
 
 def _weigh(G: AnyArray, rows: IntArray, t: FloatArray) -> AnyArray:
@@ -332,8 +335,8 @@ def _proximal(
     eye = np.eye(M.shape[1])
 
     def residual(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p = _softmax(margin + (M @ t[:, :, None])[:, :, 0])
-        return t + C * (p - truth), p
+        m = margin + (M @ t[:, :, None])[:, :, 0]
+        return t + C * _errors(m, truth), _softmax(m)[:, :-1]
 
     h, p = residual(t)
     for _ in range(steps):

@@ -23,14 +23,6 @@ RADIUS = 20.0  # up to which `curve` is good to 2e-6 of its value, and far bette
 _CORE = 0.25  # up to which its series needs no doubling
 
 
-def probabilities(margins: FloatArray) -> FloatArray:
-    """Probabilities of all classes but the last, shape ``(..., K - 1, n)`` as the margins."""
-    top = np.maximum(margins.max(axis=-2, keepdims=True), 0.0)
-    e = np.exp(margins - top)
-    e /= e.sum(axis=-2, keepdims=True) + np.exp(-top)
-    return np.asarray(e)
-
-
 def all_probabilities(margins: FloatArray) -> FloatArray:
     """Probabilities of all classes, shape ``(..., K, n)``, each to relative precision."""
     with_last = np.concatenate([margins, np.zeros_like(margins[..., :1, :])], axis=-2)
@@ -41,21 +33,37 @@ def all_probabilities(margins: FloatArray) -> FloatArray:
 
 
 def errors(margins: FloatArray, truth: FloatArray) -> FloatArray:
-    """Probabilities less the one-hot truth, shape ``(K - 1, n)``, to relative precision.
+    """Probabilities less the one-hot truth, shape ``(..., K - 1, n)``, to relative precision.
 
     If the true class is almost certain, its error is the sum of the other probabilities.
 
     Parameters
     ----------
     margins
-        Against the last class, shape ``(K - 1, n)``.
+        Against the last class, shape ``(..., K - 1, n)``.
     truth
         1 at the true class, 0 elsewhere, without the last class, of the same shape.
     """
     others = all_probabilities(margins)
-    others[:-1] *= 1.0 - truth
-    others[-1] *= truth.sum(axis=0)
-    return np.asarray(others[:-1] - truth * others.sum(axis=0))
+    others[..., :-1, :] *= 1.0 - truth
+    others[..., -1, :] *= truth.sum(axis=-2)
+    return np.asarray(others[..., :-1, :] - truth * others.sum(axis=-2, keepdims=True))
+
+
+def moves(before: FloatArray, after: FloatArray) -> FloatArray:
+    """Changes of probabilities, without the last class, shape ``(..., K - 1, n)``.
+
+    The change of a class that is almost certain is that of all others, which loses no digits.
+
+    Parameters
+    ----------
+    before, after
+        Probabilities of all classes, shapes ``(K, n)`` and ``(..., K, n)``.
+    """
+    change = after - before
+    is_top = before == before.max(axis=-2, keepdims=True)
+    change -= is_top * change.sum(axis=-2, keepdims=True)
+    return np.asarray(change[..., :-1, :])
 
 
 def spread(v: AnyArray, axis: int = -2, *, inverse: bool = False) -> AnyArray:
@@ -71,10 +79,26 @@ def spread(v: AnyArray, axis: int = -2, *, inverse: bool = False) -> AnyArray:
 
 
 def bend(pi: AnyArray, v: AnyArray) -> AnyArray:
-    r"""Apply $\mathrm{diag}(\pi) - \pi\pi^\top$ along the classes of ``v``, ``(..., K - 1, n)``."""
+    r"""Apply $\mathrm{diag}(\pi) - \pi\pi^\top$ along the classes of ``v``, ``(..., K, n)``.
+
+    This is to relative precision if ``v`` is zero at the class of the highest probability.
+    """
     product = pi * v
     product -= pi * product.sum(axis=-2, keepdims=True)
     return product
+
+
+def answer(pi: AnyArray, eta: AnyArray) -> AnyArray:
+    """Changes of probabilities to first order, to relative precision, ``(..., K - 1, n)``.
+
+    Parameters
+    ----------
+    pi
+        Probabilities of all classes, shape ``(..., K, n)``.
+    eta
+        Changes of margins against the last class, shape ``(..., K - 1, n)``.
+    """
+    return bend(pi, against(pi.argmax(axis=-2), eta))[..., :-1, :]
 
 
 def curve(x: AnyArray, reach: float = RADIUS) -> AnyArray:
@@ -111,18 +135,22 @@ def against(top: IntArray, eta: AnyArray) -> AnyArray:
     Parameters
     ----------
     top
-        Class codes, shape ``(n,)``.
+        Class codes, shape ``(n,)``, or ``(n_models, n)`` if each model has its own.
     eta
-        Changes against the last class, shape ``(n_models, K - 1, n)``.
+        Changes against the last class, shape ``(n_models, K - 1, n)`` or ``(K - 1, n)``.
 
     Returns
     -------
     AnyArray
-        Shape ``(n_models, K, n)``.
+        Shape ``(n_models, K, n)`` or ``(K, n)``.
     """
-    full = np.empty((len(eta), eta.shape[1] + 1, eta.shape[2]), dtype=eta.dtype)
-    full[:, :-1], full[:, -1] = eta, 0.0
-    full -= full[:, top, np.arange(len(top))][:, None, :]
+    *models, n_free, n = eta.shape
+    full = np.empty((*models, n_free + 1, n), dtype=eta.dtype)
+    full[..., :-1, :], full[..., -1, :] = eta, 0.0
+    if top.ndim == 1:
+        full -= full[..., top, np.arange(n)][..., None, :]
+    else:
+        full -= np.take_along_axis(full, top[..., None, :], axis=-2)
     return full
 
 

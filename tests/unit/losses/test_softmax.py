@@ -10,9 +10,11 @@ from apiece.losses._softmax import (
     RADIUS,
     against,
     all_probabilities,
+    answer,
     bend,
     curve,
-    probabilities,
+    errors,
+    moves,
     remainder,
 )
 
@@ -30,10 +32,9 @@ def test_the_curve_has_relative_precision_near_zero_and_far_from_it(x, slack):
 
 def test_probabilities_are_those_of_the_softmax_without_overflow():
     margins = np.array([[1000.0, -1000.0, 0.3], [0.0, -999.0, -0.2]])
-    assert_allclose(probabilities(margins)[:, :2], [[1.0, 0.0], [0.0, 0.0]], atol=1e-300)
+    assert_allclose(all_probabilities(margins)[:-1, :2], [[1, 0], [0, 0]], atol=1e-300)
     e = np.exp([0.3, -0.2, 0.0])
     assert_allclose(all_probabilities(margins)[:, 2], e / e.sum(), rtol=1e-14)
-    assert_allclose(all_probabilities(margins)[:-1], probabilities(margins), rtol=1e-14)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 5.0, 12.0])
@@ -55,3 +56,34 @@ def test_the_remainder_keeps_its_digits_in_single_precision(confidence, size):
     scale = np.abs(exact).max(axis=1, keepdims=True)  # the largest of the classes of a row
     assert np.abs((single - exact) / scale).max() < 1e-5
     assert_allclose(single.sum(axis=1), 0, atol=1e-5 * float(scale.max()))
+
+
+@pytest.mark.parametrize("sure", [0, 1, 3])
+def test_almost_certain_classes_lose_no_digits(sure):
+    rng = np.random.default_rng(0)
+    margins = rng.normal(size=(3, 40))
+    eta = rng.normal(size=(5, 3, 40))
+    if sure < 3:
+        margins[sure] += 30.0  # its probability is 1 in double precision
+    else:
+        margins -= 30.0
+    longer = np.longdouble
+    before, after = (all_probabilities(m.astype(longer)) for m in (margins, margins + eta))
+    pi = all_probabilities(margins)
+
+    def assert_close(found, exact):
+        scale = np.abs(exact).max(axis=-2, keepdims=True)
+        assert (np.abs(found - exact) <= 1e-13 * scale).all()
+
+    truth = (np.arange(3) == sure)[:, None] * np.ones((3, 40))
+    exact = before[:-1] - truth
+    if sure < 3:
+        exact[sure] = -np.delete(before, sure, axis=0).sum(axis=0)
+    assert_close(errors(margins, truth), exact)
+    assert_close(errors(margins[None], truth[None])[0], exact)
+    changes = after - before
+    changes[:, sure] = -np.delete(changes, sure, axis=1).sum(axis=1)
+    assert_close(moves(pi, all_probabilities(margins + eta)), changes[:, :-1])
+    first = bend(before, against(np.full(40, sure), eta.astype(longer)))
+    assert_close(answer(pi, eta), first[:, :-1])
+    assert_close(answer(np.stack([pi] * 5), eta), first[:, :-1])
