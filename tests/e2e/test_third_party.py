@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import io
 import json
@@ -18,15 +19,25 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.naive_bayes import GaussianNB
 
 import apiece
 from apiece import synthetic
 from apiece.collection import Pool, WorkersLost, work
+from apiece.engines import Engine, choose_engine
 from apiece.errors import FitError, PlanError, StoreError
 from apiece.estimators import Amortized, Auto, Bayes, Estimator, Likelihood, opened
 from apiece.laws import Family, Laws, Linear, ShapePrior, resolve_family
+from apiece.losses import Loss
+from apiece.records import Outcome
 from apiece.store import Manifest, Store, decode_shard, encode_shard, grown_manifest
-from apiece.testing import EstimatorContract, FamilyContract, PoolContract, StoreContract
+from apiece.testing import (
+    EngineContract,
+    EstimatorContract,
+    FamilyContract,
+    PoolContract,
+    StoreContract,
+)
 from apiece.uses import DataShapley, Semivalue
 
 from conftest import make_blobs
@@ -492,3 +503,74 @@ def test_another_pool_goes_through_a_study(blobs, tmp_path, monkeypatch, pool):
     )
     assert len(apiece.value(run)) == blobs.n_pool
     apiece.report(run, to=tmp_path / "report.html")
+
+
+# A loss, an engine, and all of them together
+
+
+class Surprise(Loss):
+    """How unlikely the true class is, at most 0.9."""
+
+    name = "surprise"
+
+    def rows(self, y, prediction):
+        return np.minimum(1.0 - prediction[np.arange(len(y)), y], 0.9)
+
+
+class NaiveBayesEngine(Engine):
+    """Gaussian naive Bayes: its means and variances are updated for one more row."""
+
+    name = "naive-bayes"
+
+    @classmethod
+    def supports(cls, dataset, model, metric):
+        is_known = type(model.estimator) is GaussianNB and metric.needs == "proba"
+        return None if is_known else f"{model.name} is not GaussianNB under a loss of probabilities"
+
+    def run(self, task):
+        data = self.dataset
+        model = self.model.seeded(task.seed)
+        fitted = model.fit(data.features(task.subset), data.targets(task.subset))
+        loss = self._loss(fitted)
+        delta = []
+        for point in task.points[:, None]:
+            more = copy.deepcopy(fitted).partial_fit(data.features(point), data.targets(point))
+            delta.append(loss - self._loss(more))
+        return Outcome(loss, np.array(delta))
+
+    def _loss(self, fitted):
+        return self.metric.value(self.dataset.y_val, fitted.predict_proba(self.dataset.X_val))
+
+
+class TestAnotherEngine(EngineContract):
+    def make(self, dataset):
+        return choose_engine(
+            dataset, model=GaussianNB(), metric=Surprise(), engine=NaiveBayesEngine
+        )[0]
+
+
+def test_seven_unknown_objects_go_through_one_study(blobs, tmp_path):
+    settings = {**SETTINGS, "samples": 12, "model": GaussianNB(), "metric": Surprise()}
+    store = Warehouse({})
+    run = apiece.collect(blobs, engine=NaiveBayesEngine, to=store, backend=Threads(2), **settings)
+    assert run.is_complete
+    assert (run.manifest.engine.name, run.manifest.metric) == ("naive-bayes", "surprise")
+    refitted = apiece.collect(blobs, **settings).contributions()
+    assert_allclose(run.contributions().delta, refitted.delta, atol=1e-7)
+
+    laws = apiece.fit(run, family=Delayed())
+    others = apiece.fit(run, method=Proportional())
+    laws.save(tmp_path / "laws.parquet")
+    again = Laws.load(tmp_path / "laws.parquet")
+    assert_array_equal(again.params, laws.params)
+    for fitted in (again, others):
+        values = apiece.value(fitted, kind=SmallSets(15), n=20, sizes=(6, 19))
+        assert np.isfinite(values["value"]).all()
+        picks = apiece.select(
+            fitted, take=3, at=20, dataset=blobs, model=GaussianNB(), metric=Surprise()
+        )
+        assert len(picks) == 3
+        page = apiece.report(run, fitted, to=tmp_path / "report.html", dataset=blobs)
+        assert page.stat().st_size > 10_000
+    advice = apiece.advise(run, dataset=blobs, model=GaussianNB(), metric=Surprise())
+    assert set(advice["advice"]) <= set(apiece.uses.ADVICE)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -125,3 +126,72 @@ def test_no_public_verb_takes_settings_that_an_editor_cannot_complete():
         if parameter.kind is parameter.VAR_KEYWORD and "Unpack" not in str(parameter.annotation)
     ]
     assert loose == []
+
+
+SOURCE = Path(apiece.__file__).parent
+
+
+def compared_names(tree):
+    """Yield the words that a module compares something with, by ==, != or in."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                yield from (
+                    (part.value, node.lineno)
+                    for part in ast.walk(side)
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                )
+
+
+def types_in_tests(tree):
+    """Yield the names of the types that a module tests for with isinstance or type."""
+    for node in ast.walk(tree):
+        is_test = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+        is_type = (
+            isinstance(node, ast.Compare)
+            and getattr(getattr(node.left, "func", None), "id", "") == "type"
+        )
+        parts = node.args[1:] if is_test else node.comparators if is_type else ()
+        for part in parts:
+            for name in ast.walk(part):
+                if isinstance(name, ast.Name | ast.Attribute):
+                    yield getattr(name, "id", getattr(name, "attr", "")), node.lineno
+
+
+def test_no_module_but_its_own_compares_the_name_of_a_metric():
+    metrics = set(apiece.losses.LOSSES)
+    found = [
+        f"{file.relative_to(SOURCE)}:{line} {word}"
+        for file in SOURCE.rglob("*.py")
+        if file.parent.name != "losses"
+        for word, line in compared_names(ast.parse(file.read_text(encoding="utf-8")))
+        if word in metrics
+    ]
+    # what scikit-learn's networks minimise has the same name as one of our losses
+    assert [place for place in found if "engines/_mlp.py" not in place] == []
+
+
+def test_no_module_but_its_own_tests_the_type_of_a_family():
+    families = {
+        name
+        for name, thing in vars(apiece.laws).items()
+        if inspect.isclass(thing) and issubclass(thing, apiece.laws.Family)
+    }
+    assert len(families) >= 5
+    found = []
+    for file in SOURCE.rglob("*.py"):
+        if file.parent.name == "laws":
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apiece.laws")
+            for alias in node.names
+        }
+        found += [
+            f"{file.relative_to(SOURCE)}:{line} {word}"
+            for word, line in types_in_tests(tree)
+            if word in families & imported
+        ]
+    assert found == []

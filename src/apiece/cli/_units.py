@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from apiece.losses import is_squared, stored_loss
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -24,8 +26,9 @@ def unit_of(laws: Laws) -> str:
     metric = laws.provenance.metric or "loss"
     loss = {"zero_one": "share of wrong labels"}.get(metric, metric.replace("_", " "))
     text = f"by how much the {loss} falls when the row joins a training set"
-    if metric == "log_loss":
-        return f"{text} (nats; positive helps)"
+    known = stored_loss(metric)
+    if known is not None and known.unit:
+        return f"{text} ({known.unit}; positive helps)"
     if (spread := variance(laws)) is not None:
         return f"{text}; r2 is the rise of R2, the value divided by the variance {spread:.4g}"
     return f"{text}; positive helps" if laws.provenance.metric else text
@@ -33,7 +36,7 @@ def unit_of(laws: Laws) -> str:
 
 def variance(laws: Laws) -> float | None:
     """Return the variance of the target, by which a squared error is a share of R2; else None."""
-    if laws.provenance.metric != "squared_error" or laws.labels is None:
+    if laws.labels is None or not is_squared(laws.provenance.metric):
         return None
     found = float(np.var(np.asarray(laws.labels, dtype=np.float64)))
     return found if found > 0 else None

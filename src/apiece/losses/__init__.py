@@ -6,7 +6,7 @@ A name such as ``log_loss`` is short for an object; `Loss` is the base class for
 from apiece.losses._loss import FunctionLoss, Loss, Needs, SoftmaxSeries
 from apiece.losses._plain import AbsoluteError, Hinge, PoissonDeviance, SquaredError, ZeroOne
 from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
-from apiece.losses._resolve import LOSSES, resolve_loss
+from apiece.losses._resolve import LOSSES, is_squared, resolve_loss, stored_loss
 
 __all__ = [
     "LOSSES",
@@ -22,5 +22,7 @@ __all__ = [
     "SoftmaxSeries",
     "SquaredError",
     "ZeroOne",
+    "is_squared",
     "resolve_loss",
+    "stored_loss",
 ]

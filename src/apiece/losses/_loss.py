@@ -60,6 +60,10 @@ class Loss:
         Second derivative of a row's loss by the predicted value, if it is a constant.
     lowest
         The smallest loss that is possible, if there is one.
+    unit
+        The unit of the loss in words; empty if it has none.
+    is_squared
+        Whether the loss is in squared units of the target, so that R2 and RMSE are easier to read.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class Loss:
     is_of_residual: ClassVar[bool] = False
     curvature: ClassVar[float | None] = None
     lowest: ClassVar[float | None] = None
+    unit: ClassVar[str] = ""
+    is_squared: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

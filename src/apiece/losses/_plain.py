@@ -79,6 +79,7 @@ class SquaredError(Loss):
     needs = "value"
     lowest = 0.0
     is_of_residual = True
+    is_squared = True
     curvature: ClassVar[float | None] = 2.0
 
     def rows(self, y: FloatArray, prediction: FloatArray) -> FloatArray:

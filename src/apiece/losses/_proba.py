@@ -65,6 +65,7 @@ class LogLoss(ProbaLoss):
     """
 
     name = "log_loss"
+    unit = "nats"
 
     def rows(self, y: IntArray, prediction: FloatArray) -> FloatArray:
         """Return the loss of every row, shape ``(n,)``."""

@@ -34,6 +34,29 @@ _NEAREST = {
 }
 
 
+def stored_loss(name: str | None) -> Loss | None:
+    """Return the loss that a name in a stored result stands for; None for a loss of a user.
+
+    Examples
+    --------
+    >>> stored_loss("squared_error").is_squared
+    True
+    """
+    return LOSSES.get(name or "")
+
+
+def is_squared(name: str | None) -> bool:
+    """Whether the loss of that name is in squared units of the target.
+
+    Examples
+    --------
+    >>> is_squared("squared_error"), is_squared("log_loss"), is_squared("my.loss")
+    (True, False, False)
+    """
+    loss = stored_loss(name)
+    return loss is not None and loss.is_squared
+
+
 def _name_of(metric: Callable[[Any, Any], float]) -> str:
     """Name a callable for manifests and axes; its code is compared by a digest."""
     while isinstance(metric, functools.partial):

@@ -21,6 +21,7 @@ from apiece.estimators import Aggregate
 from apiece.laws import Family, FitStatus, Laws, quantile
 from apiece.laws.beyond import quiet
 from apiece.laws.provenance import plain, version
+from apiece.losses import is_squared
 from apiece.records import Table, caveat
 from apiece.reporting import _details, _overview, _samples
 from apiece.reporting._head import head
@@ -287,7 +288,7 @@ def _loss(
         found |= {name: numbers.tolist() for name, numbers in curves.items()}
         found["k_range"] = [k_min, k_max]
     found["name"] = metric.replace("_", " ")
-    return _rooted(found) if metric == "squared_error" else found
+    return _rooted(found) if is_squared(metric) else found
 
 
 def _rooted(loss: dict[str, Any]) -> dict[str, Any]:
@@ -299,4 +300,8 @@ def _rooted(loss: dict[str, Any]) -> dict[str, Any]:
         for name in ("curve", "low", "high")
         if name in loss
     }
-    return loss | curves | {"mean": mean.tolist(), "error": error.tolist(), "name": "RMSE"}
+    return (
+        loss
+        | curves
+        | {"mean": mean.tolist(), "error": error.tolist(), "name": "RMSE", "is_root": True}
+    )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from apiece.data import Dataset
 from apiece.laws import Laws
+from apiece.losses import is_squared
 from apiece.store import Run
 from apiece.uses import Advice, Quality
 
@@ -62,8 +63,8 @@ def _part(name: str, row: Any, advice: Advice) -> list[str]:
     """Return a part of the advice: its name, how many rows, and each change with its interval."""
     cells = [name, f"{int(row['rows']):,}"]
     for column in advice.effect.columns:
-        is_squared = column == "loss" and advice.metric == "squared_error"  # R2 says it better
-        if is_squared or f"{column}_low" not in advice.effect.columns:
+        is_hard_to_read = column == "loss" and is_squared(advice.metric)  # R2 is next to it
+        if is_hard_to_read or f"{column}_low" not in advice.effect.columns:
             continue
         word = advice.metric.replace("_", " ") if column == "loss" else _NAMES.get(column, column)
         scale, unit = (100, " points") if column == "accuracy" else (1, "")

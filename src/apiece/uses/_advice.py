@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.html import table_html
+from apiece.losses import is_squared
 from apiece.records import POPULATION, scoped
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Advice:
             accuracy = {name: 100 * value for name, value in row.items()}
             moves = _change(accuracy, "accuracy", " points")
             return f"{loss} {_change(row, 'loss')}, accuracy {moves}"
-        if self.metric == "squared_error":  # in squared units of the target, which R2 says better
+        if is_squared(self.metric):  # R2 is easier to read
             return f"R2 {_change(row, 'r2')}"
         return f"{loss} {_change(row, 'loss')}, R2 {_change(row, 'r2')}"
 

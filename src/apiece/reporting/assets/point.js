@@ -74,8 +74,8 @@ function sentence(point) {
 
 /* A change of a squared error as a change of its root, in units of the target: d / (2 RMSE). */
 function rootWords(change) {
-  const { head, loss, metric } = report;
-  if (metric !== "squared_error" || !loss) return "";
+  const { head, loss } = report;
+  if (!loss?.is_root) return "";
   const root = lossAt(state.k);
   const unit = head.target ? ` in units of ${head.target}` : "";
   return `: RMSE ${change < 0 ? "rises" : "falls"} by ${short(Math.abs(change) / (2 * root), 2)} of ${short(root)}${unit}`;
