@@ -7,6 +7,7 @@ A page marks where a table goes::
 
 Words after the name choose rows and columns, such as ``data=higgs columns=k,ratio`` (with ``;``
 between names that have commas, and quotes around names that have spaces).
+A page that has ``<!-- results: NAME -->`` instead gets the whole file when the site is built.
 With ``--check`` nothing is written; pages that differ from their files are listed, and the
 exit code is 1.
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -61,10 +63,24 @@ def source(content: dict[str, Any]) -> str:
     return said
 
 
-def filled(text: str, results: Path) -> str:
+def everything(content: dict[str, Any], href: str) -> str:
+    """Return all rows of a file, folded, with what was measured where and a link to the file."""
+    rows = [line(row, content["columns"]) for row in content["rows"]]
+    return "\n".join(
+        [
+            *(source(content), "", '<details markdown="1">'),
+            f"<summary>{len(rows):,} rows</summary>",
+            *("", *head(content["columns"]), *rows, "", "</details>", ""),
+            f'<a href="{href}" download>{content["name"]}.json</a>',
+        ]
+    )
+
+
+def filled(text: str, results: Path, benchmarks: str = "benchmarks.md") -> str:
     """Return a page with every marked table as its file has it.
 
-    The first table from a file also says where the numbers come from.
+    The first table from a file also links to the page ``benchmarks``, which says where the numbers
+    come from.
     """
     cited = set()
 
@@ -76,10 +92,15 @@ def filled(text: str, results: Path) -> str:
         lines = table(content, match[3])
         if match[2] not in cited:
             cited.add(match[2])
-            lines += [f"*{source(content)}*", ""]
+            lines += [f"*Command and all rows: [{match[2]}]({benchmarks}#{match[2]}).*", ""]
         return "\n".join([match[1], *lines, match[4]])
 
     return MARK.sub(replaced, text)
+
+
+def link(page: Path, root: Path) -> str:
+    """Return the way from a page to the page of all benchmarks."""
+    return os.path.relpath(root / "docs" / "benchmarks.md", page.parent).replace(os.sep, "/")
 
 
 def pages(root: Path) -> Iterator[Path]:
@@ -95,7 +116,7 @@ def main() -> None:
     stale = []
     for page in pages(options.root):
         before = page.read_text(encoding="utf-8")
-        after = filled(before, options.results)
+        after = filled(before, options.results, link(page, options.root))
         if after != before:
             stale.append(page.relative_to(options.root).as_posix())
             if not options.check:

@@ -1,15 +1,16 @@
-"""What the site adds to Markdown: MathML, pages from files of the root, a list of names."""
+"""What the site adds to Markdown: MathML, files of the root, a list of names, benchmarks."""
 
 from __future__ import annotations
 
 import html
 import importlib
 import inspect
+import json
 import re
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
-
-from latex2mathml.converter import convert
 
 _EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _ROOT = Path(__file__).parents[1]
@@ -19,6 +20,7 @@ _PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
 _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4,}\.md)\)")
 
 
+_RESULTS = re.compile(r"<!-- results: ([\w-]+) -->")
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#\s]+)\.(png|svg)\)")
 
 
@@ -44,10 +46,39 @@ def filled(markdown: str, uri: str) -> str:
     """Fill some pages with files of the root, whose links start one folder higher."""
     if uri == "reference/index.md":
         return markdown.replace("<!-- names -->", names())
+    if uri == "decisions/index.md":
+        return markdown.replace("<!-- records -->", records())
+    if uri == "benchmarks.md":
+        return _RESULTS.sub(lambda match: measured(match[1]), markdown)
     if uri not in _PAGES:
         return markdown
     text = (_ROOT / _PAGES[uri]).read_text(encoding="utf-8")
     return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
+
+
+def records() -> str:
+    """Return a table of all decisions, from the titles of their records."""
+    rows = ["| record | decision |", "| --- | --- |"]
+    for file in sorted(_ROOT.glob("docs/decisions/0*.md")):
+        title = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        number, _, said = title.partition(". ")
+        rows.append(f"| [{number}]({file.name}) | {said} |")
+    return "\n".join(rows)
+
+
+def measured(name: str) -> str:
+    """Return what a benchmark measured, from its file."""
+    sys.path.insert(0, str(_ROOT / "benchmarks"))
+    from tables import everything
+
+    text = (_ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8")
+    return everything(json.loads(text), f"results/{name}.json")
+
+
+def on_post_build(*, config: Any, **_: Any) -> None:
+    """Put the files of the benchmarks into the site, for downloads."""
+    to = Path(config["site_dir"]) / "results"
+    shutil.copytree(_ROOT / "benchmarks" / "results", to, dirs_exist_ok=True)
 
 
 def names() -> str:
@@ -70,6 +101,7 @@ def names() -> str:
 
 def on_page_content(content: str, **_: Any) -> str:
     """Turn equations into MathML, which browsers show without any script."""
+    from latex2mathml.converter import convert
 
     def mathml(match: re.Match[str]) -> str:
         display = "inline" if match[2] == "(" else "block"

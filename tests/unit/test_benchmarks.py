@@ -24,7 +24,8 @@ def make(monkeypatch, tmp_path):
     import _results
 
     yield _results.Results
-    del sys.modules["_results"]
+    for name in ("_results", "tables"):
+        sys.modules.pop(name, None)
 
 
 def tables(root, *words):
@@ -65,11 +66,33 @@ def test_a_page_gets_the_rows_and_columns_that_its_marker_names(make, tmp_path):
     assert tables(tmp_path).returncode == 0
     text = page.read_text()
     assert "| k | ratio |\n| --- | --- |\n| 100 | 3.0 |\n| 1,000 |  |\n" in text
-    assert "chosen on higgs; sets that had no part in choosing: imdb." in text
+    assert "*Command and all rows: [speed](benchmarks.md#speed).*" in text
     assert text.endswith("<!-- /table -->\n\nEnd.\n")
     assert tables(tmp_path, "--check").returncode == 0
     page.write_text(text.replace("3.0", "3.1"))
     assert "docs/speed.md" in tables(tmp_path, "--check").stderr
+
+
+def test_all_rows_of_a_file_are_shown_with_where_they_come_from(make):
+    results = make("speed", {"data": "{}", "k": "{:,}"}, {}, chosen_on=["higgs"])
+    results.content["reported_on"] = ["higgs", "imdb"]
+    results.add("higgs", 100)
+    results.add("imdb", 1000)
+    from tables import everything
+
+    text = everything(results.content, "results/speed.json")
+    assert results.content["command"] in text
+    assert "chosen on higgs; sets that had no part in choosing: imdb." in text
+    assert "| data | k |\n| --- | --- |\n| higgs | 100 |\n| imdb | 1,000 |" in text
+    assert "<summary>2 rows</summary>" in text
+    assert 'href="results/speed.json"' in text
+
+
+def test_the_page_of_benchmarks_has_every_file_under_its_name():
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for file in FILES:
+        section = text.partition(f"\n## {file.stem}\n")[2].partition("\n## ")[0]
+        assert f"<!-- results: {file.stem} -->" in section, file.stem
 
 
 def test_a_marker_without_a_file_is_refused(tmp_path):
