@@ -132,6 +132,15 @@ def test_the_architecture_names_every_package_and_files_that_exist():
         assert (source / file).exists() or (DOCS.parent / file).exists(), file
 
 
+def test_every_table_of_names_is_in_the_file_that_the_architecture_names():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)` in `((?:\w+/)+\w+\.py)`", text)
+    assert len(named) > 5
+    for name, file in named:
+        code = (DOCS.parent / "src" / "apiece" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(def |class )?{name}\b", code, re.MULTILINE), (name, file)
+
+
 def test_numbers_of_a_printed_block_agree_nearly_and_words_exactly():
     assert pages.agree("r = 0.91, 12 rows, ...", "r = 0.92, 12 rows, in 3 s")
     assert not pages.agree("r = 0.91, 12 rows", "r = 0.91, 13 rows")
