@@ -128,8 +128,8 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1])
 
 
-def r2(told: np.ndarray, truth: np.ndarray) -> float:
-    return 1 - float(((told - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+def r2(estimate: np.ndarray, truth: np.ndarray) -> float:
+    return 1 - float(((estimate - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
 
 
 def collect(options: argparse.Namespace) -> None:

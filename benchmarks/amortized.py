@@ -84,14 +84,14 @@ def main() -> None:
         chosen = np.concatenate([known, others[: max(0, points - len(known))]])
         for samples in options.samples:
             table = first(every.of(chosen), samples)
-            told = [np.bincount(table.point, table.delta) / table.counts()]
+            estimates = [np.bincount(table.point, table.delta) / table.counts()]
             took = []
             for estimator in estimators:
                 started = time.process_time()
                 laws = estimator.fit(table, X=data.features(chosen), y=labels[chosen])
                 took.append(time.process_time() - started)
-                told.append(uses.value(laws, sizes=INSIDE)["value"].to_numpy())
-            scores = [np.corrcoef(v[: len(known)], truth)[0, 1] for v in told]
+                estimates.append(uses.value(laws, sizes=INSIDE)["value"].to_numpy())
+            scores = [np.corrcoef(v[: len(known)], truth)[0, 1] for v in estimates]
             results.add(len(chosen), samples, *scores, took)
 
 

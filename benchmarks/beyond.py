@@ -92,8 +92,10 @@ def beyond(laws: dict[str, Laws], late: np.ndarray, far: int) -> list[Any]:
     error = np.nanstd(late, axis=1) / np.sqrt(np.isfinite(late).sum(axis=1))
     cells: list[Any] = [1 - (error**2).mean() / truth.var()]  # the truth's own error caps it
     for found in laws.values():
-        told = found.mean(far)
-        cells.append([r2(told, truth), np.corrcoef(told, truth)[0, 1], spearman(told, truth)])
+        predicted = found.mean(far)
+        cells.append(
+            [r2(predicted, truth), np.corrcoef(predicted, truth)[0, 1], spearman(predicted, truth)]
+        )
     chosen = laws["auto"].attrs
     cells.append(f"{chosen['estimator']} {chosen['settings']['family']}")
     for word in ("bayes power", "bayes", "bayes ridge", "auto"):
@@ -121,12 +123,12 @@ def leverage(options: argparse.Namespace) -> None:
             laws = Auto().fit(next(run.drawn("shared", samples, 1)))
             for far in FAR:
                 truth = np.nanmean(delta[:, sizes == far], axis=1)
-                told = laws.mean(far)
-                cells: list[Any] = [r2(told, truth)]
+                predicted = laws.mean(far)
+                cells: list[Any] = [r2(predicted, truth)]
                 for low, high in parts.values():
                     at = (size >= np.quantile(size, low)) & (size <= np.quantile(size, high))
-                    cells.append(r2(told[at], truth[at]))
-                error = np.sort((told - truth) ** 2)[::-1]
+                    cells.append(r2(predicted[at], truth[at]))
+                error = np.sort((predicted - truth) ** 2)[::-1]
                 cells += [[size[at].min(), size[at].max()], error[:10].sum() / error.sum()]
                 results.add(run.name, samples, far, *cells)
 

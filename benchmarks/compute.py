@@ -72,10 +72,10 @@ def accuracy(run: Truth) -> dict[str, list[tuple[int, float]]]:
             found = []
             for table in run.drawn(design, samples, DRAWS):
                 if estimator is None:
-                    told = np.bincount(table.point, table.delta) / samples
+                    estimate = np.bincount(table.point, table.delta) / samples
                 else:
-                    told = uses.value(estimator.fit(table), sizes=INSIDE)["value"].to_numpy()
-                found.append(float(np.corrcoef(told, truth)[0, 1]))
+                    estimate = uses.value(estimator.fit(table), sizes=INSIDE)["value"].to_numpy()
+                found.append(float(np.corrcoef(estimate, truth)[0, 1]))
             curves.setdefault(word, []).append((samples, float(np.mean(found))))
     return curves
 

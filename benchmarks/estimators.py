@@ -61,18 +61,18 @@ def accuracy(options: argparse.Namespace) -> None:
             for samples in options.samples:
                 rows: dict[str, list[float]] = {}
                 for table in run.drawn(design, samples, options.draws):
-                    told = {"Monte Carlo": np.bincount(table.point, table.delta) / samples}
+                    estimates = {"Monte Carlo": np.bincount(table.point, table.delta) / samples}
                     for word, estimator in methods.items():
                         found = uses.value(estimator.fit(table), sizes=INSIDE)
-                        told[word] = found["value"].to_numpy()
+                        estimates[word] = found["value"].to_numpy()
                         cover = covered(found, truth, error)
                         rows.setdefault(f"cover {word}", []).append(cover)
-                    for word, values in told.items():
+                    for word, values in estimates.items():
                         rows.setdefault(word, []).append(float(np.corrcoef(values, truth)[0, 1]))
                         rows.setdefault(f"s {word}", []).append(spearman(values, truth))
                         rows.setdefault(f"r {word}", []).append(r2(values, truth))
                 mean = {word: float(np.mean(values)) for word, values in rows.items()}
-                cells: list[Any] = [[mean[word], np.std(rows[word])] for word in told]
+                cells: list[Any] = [[mean[word], np.std(rows[word])] for word in estimates]
                 cells.append(np.subtract(rows["bayes"], rows["Monte Carlo"]).min())
                 for letter in "sr":
                     cells.append([mean[f"{letter} {word}"] for word in ("Monte Carlo", "bayes")])
@@ -110,8 +110,8 @@ def features(options: argparse.Namespace) -> None:
                     **{word: network.fit(table, **known) for word, network in networks.items()},
                 }
                 values = {word: uses.value(laws, sizes=INSIDE) for word, laws in found.items()}
-                told = {word: frame["value"].to_numpy() for word, frame in values.items()}
-                for word, estimate in {"plain": plain, **told}.items():
+                estimates = {word: frame["value"].to_numpy() for word, frame in values.items()}
+                for word, estimate in {"plain": plain, **estimates}.items():
                     rows.setdefault(word, []).append(float(np.corrcoef(estimate, truth)[0, 1]))
                 for word, frame in values.items():
                     rows.setdefault(f"cover {word}", []).append(covered(frame, truth, error))

@@ -113,13 +113,13 @@ def judged(laws: apiece.Laws, k: int, truth: Contributions) -> list[Any]:
     plain = replace(laws, attrs={**laws.attrs, "beyond": None})
     cells: list[Any] = []
     with quiet():
-        told = laws.mean(k)
+        predicted = laws.mean(k)
         signal = max(mean.var() - (error**2).mean(), 1e-300)
-        r2 = 1 - (((mean - told) ** 2).mean() - (error**2).mean()) / signal
+        r2 = 1 - (((mean - predicted) ** 2).mean() - (error**2).mean()) / signal
         for each in (plain, laws):
             low, high = each.interval(k)
-            reach = np.where(mean > told, high - told, told - low)
-            cells.append((np.abs(mean - told) <= np.hypot(reach, 1.645 * error)).mean())
+            reach = np.where(mean > predicted, high - predicted, predicted - low)
+            cells.append((np.abs(mean - predicted) <= np.hypot(reach, 1.645 * error)).mean())
     status = "not known" if laws.is_beyond(k) else "vouched for"
     return [laws.reach, status, r2, *cells]
 

@@ -81,16 +81,16 @@ def measured(log: Path, **about: object):
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
-    began, spent, told = time.perf_counter(), cpu(), dict(about)
+    began, spent, record = time.perf_counter(), cpu(), dict(about)
     try:
-        yield told
+        yield record
     finally:
         over.set()
         thread.join()
-        told |= {"seconds": time.perf_counter() - began, "cpu": cpu() - spent, "mb": max(peak)}
-        print(json.dumps(told), flush=True)
+        record |= {"seconds": time.perf_counter() - began, "cpu": cpu() - spent, "mb": max(peak)}
+        print(json.dumps(record), flush=True)
         with open(log, "a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(record) + "\n")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
     with measured(log, step="data", n=n):
         data = make_data(n)
     before = apiece.open(options.to).progress() if (options.to / "manifest.json").exists() else None
-    with measured(log, step="collect", n=n) as told:
+    with measured(log, step="collect", n=n) as record:
         try:
             stored = apiece.collect(
                 data,
@@ -112,11 +112,11 @@ def run(options: argparse.Namespace) -> None:
         finally:
             dismiss_workers()  # their processor time counts once they have ended
             now = apiece.open(options.to).progress()
-            told["n_contributions"] = now.n_contributions - (
+            record["n_contributions"] = now.n_contributions - (
                 before.n_contributions if before else 0
             )
     del data
-    with measured(log, step="fit", n=n) as told:
+    with measured(log, step="fit", n=n) as record:
         laws = apiece.fit(stored, method="bayes", memory=options.memory)
         laws.save(options.to / "laws.parquet")
     with measured(log, step="value", n=n):
@@ -137,16 +137,16 @@ def plot(options: argparse.Namespace) -> None:
     rows = [json.loads(line) for line in options.log.read_text().splitlines()]
     sizes = sorted({row["n"] for row in rows if row["step"] == "fit"})
 
-    def told(step: str, field: str, n: int) -> float:
+    def number(step: str, field: str, n: int) -> float:
         found = [row.get(field, 0) for row in rows if (row["n"], row["step"]) == (n, step)]
         if field == "mb":
             return max(found)
         return sum(found) if step == "collect" else found[-1]  # pieces of a run; the final fit
 
-    count = [told("collect", "n_contributions", n) for n in sizes]
-    clock = [told("collect", "seconds", n) for n in sizes]
-    collect, fit = ([told(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
-    peak = [[told(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
+    count = [number("collect", "n_contributions", n) for n in sizes]
+    clock = [number("collect", "seconds", n) for n in sizes]
+    collect, fit = ([number(step, "cpu", n) for n in sizes] for step in ("collect", "fit"))
+    peak = [[number(step, "mb", n) / 1024 for n in sizes] for step in ("collect", "fit")]
     columns = {"points": "{:,}", "contributions": "{:,}", "collect, clock, s": "{:,.0f}"}
     columns |= {"core seconds": "{:,.0f}", "contributions per core second": "{:,.0f}"}
     columns |= {"fit, core seconds": "{:,.0f}", "peak, GB": "{:.2f}"}

@@ -262,7 +262,7 @@ def test_search_and_filters_narrow_the_list(page, power):
     assert "No point fits" in page.text("#table")
 
 
-def test_signs_are_told_at_the_size_of_the_slider(page, power):
+def test_signs_are_clear_at_the_size_of_the_slider(page, power):
     laws, _, url = power
     page.open(url)
     low, high = laws.interval(1000)
@@ -615,7 +615,7 @@ def test_paper_gets_the_first_rows_and_no_controls(page, power):
 
 
 @pytest.fixture(scope="module")
-def told(folder):
+def advised(folder):
     """A report of a file with texts and wrong labels, made as a user makes it."""
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
@@ -632,8 +632,8 @@ def told(folder):
     return dataset, run, path.as_uri()
 
 
-def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, told):
-    dataset, run, url = told
+def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, advised):
+    dataset, run, url = advised
     page.open(url)
     advice = apiece.advise(run)
     assert page.text("#do-words") == advice.headline()
@@ -651,8 +651,8 @@ def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, told):
     assert page.complaints() == []
 
 
-def test_a_point_is_explained_by_prediction_rows_and_slices(page, told):
-    dataset, _, url = told
+def test_a_point_is_explained_by_prediction_rows_and_slices(page, advised):
+    dataset, _, url = advised
     page.open(url)
     page.js("openPoint(report.ids.indexOf('3'))")  # its label was flipped
     said = page.text("#why-words")
@@ -671,7 +671,7 @@ def test_a_point_is_explained_by_prediction_rows_and_slices(page, told):
     assert page.text("#point-title") != "Point 3"
 
 
-def test_the_mark_of_your_data_sets_the_size(page, told):
-    page.open(told[2])
+def test_the_mark_of_your_data_sets_the_size(page, advised):
+    page.open(advised[2])
     page.element("#yours").click()
     assert page.js("return state.k") == 200

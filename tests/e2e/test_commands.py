@@ -240,7 +240,7 @@ def test_crossings_movers_and_means_agree_with_python(workplace):
         (("baseline", "none.csv", "--target", "y", "--method", "shap"), "knn-shapley"),
     ],
 )
-def test_wrong_words_are_told_what_was_expected(workplace, words, complaint):
+def test_wrong_words_are_answered_with_what_was_expected(workplace, words, complaint):
     result = run(*(workplace / "run" if word == "RUN" else word for word in words))
     assert result.exit_code == 2
     assert complaint in result.stderr
@@ -264,7 +264,7 @@ def test_every_verb_has_a_command():
     assert verbs <= set(cli.commands)
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     assert apiece.__version__ in run("--version").output
 
 
@@ -304,8 +304,8 @@ def test_show_tells_the_law_of_the_loss(workplace):
     said = run("show", workplace / "run", "--quiet")
     assert said.exit_code == 0, said.output
     assert "/ k^" in said.output
-    told = json.loads(run("show", workplace / "run", "--json", "--quiet").output)
-    assert [row["parameter"] for row in told["aggregate"]] == ["eps", "b", "lambda"]
+    shown = json.loads(run("show", workplace / "run", "--json", "--quiet").output)
+    assert [row["parameter"] for row in shown["aggregate"]] == ["eps", "b", "lambda"]
 
 
 def test_groups_are_valued_and_exchanged(workplace):

@@ -95,7 +95,7 @@ def test_json_tells_where_the_report_is(workplace):
         (("--data", "reviews.csv"), 2, "has none of the points"),
     ],
 )
-def test_bad_tables_are_told_and_leave_no_file(workplace, words, code, said, monkeypatch):
+def test_bad_tables_are_reported_and_leave_no_file(workplace, words, code, said, monkeypatch):
     monkeypatch.chdir(workplace)
     result = run("report", "run", "-o", "bad.html", *words)
     assert result.exit_code == code
@@ -104,7 +104,7 @@ def test_bad_tables_are_told_and_leave_no_file(workplace, words, code, said, mon
     assert not (workplace / "bad.html").exists()
 
 
-def test_a_folder_that_is_no_run_is_told(tmp_path):
+def test_a_folder_that_is_no_run_is_reported(tmp_path):
     for command in ("report", "serve"):
         result = run(command, tmp_path)
         assert result.exit_code == 1

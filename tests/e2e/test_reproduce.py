@@ -68,8 +68,8 @@ def test_table_1_is_the_mean_r2_of_the_stored_runs(made):
     table_of = run.contributions().table()
     laws = apiece.fit(run, method="log_ols")
     psi = table_of.groupby(["point", "k"])["delta"].mean().unstack()
-    told = pd.DataFrame(laws.mean(psi.columns.to_numpy()), index=laws.ids, columns=psi.columns)
-    left = ((psi - told) ** 2).sum() / ((psi - psi.mean()) ** 2).sum()
+    predicted = pd.DataFrame(laws.mean(psi.columns.to_numpy()), index=laws.ids, columns=psi.columns)
+    left = ((psi - predicted) ** 2).sum() / ((psi - psi.mean()) ** 2).sum()
     assert_allclose(table["measured"][1], (1 - left).mean(), rtol=1e-9)
 
 
@@ -196,7 +196,7 @@ def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("table9",), "unknown table or figure 'table9'"),
         (("table1", "--scale", "huge"), "unknown scale 'huge'"),
@@ -206,10 +206,10 @@ def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
         (("figure17", "--scale", "smoke", "--stored"), "nothing to show"),
     ],
 )
-def test_what_cannot_be_made_is_told_without_a_traceback(tmp_path, words, told):
+def test_what_cannot_be_made_is_explained_without_a_traceback(tmp_path, words, message):
     said = invoke("reproduce", *words, "--to", tmp_path)
     assert said.exit_code == 2
-    assert told in said.stderr
+    assert message in said.stderr
     assert "Traceback" not in said.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -116,9 +116,9 @@ def test_a_table_is_json_and_a_file_with_columns_that_the_reference_explains(
     assert [name for name in rows[0] if name != "scope"] == list(table.columns)
     assert len(rows) == len(table)
     for column in table.select_dtypes("number"):
-        told = [np.nan if row[column] is None else row[column] for row in rows]
+        listed = [np.nan if row[column] is None else row[column] for row in rows]
         finite = table[column].replace([np.inf, -np.inf], np.nan)
-        np.testing.assert_allclose(np.array(told, dtype=float), finite, rtol=1e-12)
+        np.testing.assert_allclose(np.array(listed, dtype=float), finite, rtol=1e-12)
 
 
 def test_the_ending_of_the_file_decides_and_a_strange_one_is_refused(places, tmp_path):

@@ -223,7 +223,7 @@ def test_what_diverges_in_scikit_learn_too_is_an_error_that_names_the_task():
         engine.run(a_task(line, k=10, n=2))
 
 
-def test_what_a_metric_raises_is_told(blobs):
+def test_what_a_metric_raises_is_reported(blobs):
     def broken(y_true, proba):
         raise RuntimeError("no such thing")
 

@@ -16,10 +16,10 @@ def make_truth(seed, n):
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     scale = 1e-4 * np.exp(0.5 * X[:, 1])
-    told = np.stack([X[:, 2] + y, 0.5 * X[:, 3]], axis=1)
+    explained = np.stack([X[:, 2] + y, 0.5 * X[:, 3]], axis=1)
     own = rng.normal(size=(n, 2)) * [0.4, 0.2]
     k_ref = np.sqrt(1e5)
-    params = scale[:, None] * (told + own) * [k_ref, k_ref**2]
+    params = scale[:, None] * (explained + own) * [k_ref, k_ref**2]
     family = Series(terms=(2, 4))
     truth = Laws.from_arrays(family=family, params=params, sigma=2 * scale * k_ref, beta=2.0)
     return X, y, truth

@@ -89,10 +89,10 @@ def test_ten_samples_do_not_let_the_likelihood_collapse():
         table = synthetic.sample(truth, samples=10, random_state=seed + 1)
         laws, plain = (Likelihood(prior_sd=sd).fit(table) for sd in (0.5, None))
         assert laws.has_law.all()
-        told = [np.bincount(table.point, table.delta) / 10]
-        told += [fitted.mean(every).mean(axis=1) for fitted in (laws, plain)]
+        estimates = [np.bincount(table.point, table.delta) / 10]
+        estimates += [fitted.mean(every).mean(axis=1) for fitted in (laws, plain)]
         value = truth.mean(every).mean(axis=1)
-        correlation.append([np.corrcoef(each, value)[0, 1] for each in told])
+        correlation.append([np.corrcoef(each, value)[0, 1] for each in estimates])
         psi, (low, high) = truth.mean([100, 316, 1000]), laws.interval([100, 316, 1000])
         coverage.append(((low <= psi) & (psi <= high)).mean(axis=0))
     average, ours, collapsed = np.transpose(correlation)

@@ -92,7 +92,7 @@ def test_fitted_laws_of_least_squares_find_alpha_two_and_the_predicted_c(regress
     calm = np.abs(expected["residual"].to_numpy()) < 0.1
     assert calm.sum() == 12
     assert_allclose(np.median(laws.alpha[calm]), 2.0, atol=0.1)
-    # At the middle size, where c and alpha are told apart best.
+    # At the geometric mean size, where c and alpha are separated best.
     ratio = laws.mean(laws.k_ref)[calm] * laws.k_ref**2 / expected["a4"][calm]
     assert_allclose(np.median(ratio), 1.0, atol=0.1)
 

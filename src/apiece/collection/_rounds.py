@@ -72,7 +72,7 @@ def collect_in_rounds(
         expected = (now - started) / max(1, size - had) * following
         state = Round(run, now - began, expected, before)
         if criterion.needs_laws:
-            state.mean, state.is_told  # noqa: B018  # now: the run grows
+            state.mean, state.has_sign  # noqa: B018  # now: the run grows
         if criterion.is_met(state):
             tracker.is_muted = False
             tracker.say(f"stopped after {size:,} {unit}: {criterion!r}")

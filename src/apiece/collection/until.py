@@ -79,7 +79,7 @@ class Round:
         return np.nan_to_num(self.laws.mean(self.laws.k_ref))
 
     @cached_property
-    def is_told(self) -> BoolArray:
+    def has_sign(self) -> BoolArray:
         """Which points have an interval that does not hold zero."""
         low, high = self.laws.interval(self.laws.k_ref, level=_LEVEL)
         return np.asarray((low > 0) | (high < 0))
@@ -172,13 +172,13 @@ class _Signs(Criterion):
     gain: float
 
     def __repr__(self) -> str:
-        return "all signs that can be told"
+        return "all signs that can be known"
 
     def is_met(self, now: Round) -> bool:
         if now.before is None:
             return False
-        fresh = now.is_told & ~now.before.is_told
-        return bool(now.is_told.any() and fresh.mean() < self.gain)
+        fresh = now.has_sign & ~now.before.has_sign
+        return bool(now.has_sign.any() and fresh.mean() < self.gain)
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,13 +252,13 @@ def top(m: int, probability: float = 0.9) -> Criterion:
 
 
 def signs(gain: float = 0.02) -> Criterion:
-    """Stop when all signs that can be told are told.
+    """Stop when all signs that can be known are known.
 
     Met when the last round added the sign of less than a share ``gain`` of all points: their 90 %
     intervals no longer held zero.
 
     >>> signs()
-    all signs that can be told
+    all signs that can be known
     """
     return _Signs(_positive("gain", gain))
 

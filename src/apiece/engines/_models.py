@@ -159,7 +159,7 @@ _BUILDERS: dict[str, dict[str, Callable[[int, int], Any]]] = {
     },
 }
 
-# Libraries whose estimators print, or write files, unless told otherwise: settings that stop this,
+# Libraries whose estimators print, or write files, by default: settings that stop this,
 # each with the settings by which a user has decided already.
 _QUIET: dict[str, tuple[tuple[str, Any, set[str]], ...]] = {
     "lightgbm": (("verbose", -1, {"verbose", "verbosity"}),),

@@ -237,7 +237,7 @@ class Laws:
 
     @property
     def beyond(self) -> Beyond | None:
-        """What held-out sizes told about larger ones; None for laws without such a check."""
+        """How laws did on held-out larger sizes; None for laws without such a check."""
         found = self.attrs.get("beyond")
         return None if found is None else Beyond(**found)
 

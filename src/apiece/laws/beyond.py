@@ -29,7 +29,7 @@ _PACKAGE: Final = str(Path(__file__).resolve().parents[1])
 
 @dataclass(frozen=True)
 class Beyond:
-    """What held-out sizes told about predictions beyond the sampled ones.
+    """How predictions did on held-out sizes beyond the fitted ones.
 
     Parameters
     ----------

@@ -110,8 +110,8 @@ def _quality(laws: Laws, level: float) -> list[Fact]:
         listed.append(("R² of points", _spread(laws.r2)))
     if laws.cov is not None and known.any():
         low, high = laws.interval(laws.k_ref, level=level)
-        told = np.isfinite(low + high)
-        clear = (low[told] > 0) | (high[told] < 0)
+        known = np.isfinite(low + high)
+        clear = (low[known] > 0) | (high[known] < 0)
         if len(clear):
             size = f"k = {round(laws.k_ref):,}"
             listed.append((f"sign clear at {size}", f"{100 * clear.mean():.0f} % of the points"))

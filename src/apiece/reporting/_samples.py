@@ -73,7 +73,7 @@ def loss_by_size(table: Table, n_bins: int = N_BINS) -> Means:
     number = total(n)
     mean = total(n * losses.mean[0]) / number
     squares = total(losses.m2[0] + n * (losses.mean[0] - mean[place]) ** 2)
-    return Means(bins.k, *(row[None] for row in _told(number, mean, squares)))
+    return Means(bins.k, *(row[None] for row in _mean_and_error(number, mean, squares)))
 
 
 class Raw(NamedTuple):
@@ -130,11 +130,11 @@ class _Bins(NamedTuple):
         n = np.bincount(cell, minlength=n_cells)
         mean = np.bincount(cell, value, n_cells) / np.maximum(n, 1)
         squares = np.bincount(cell, (value - mean[cell]) ** 2, n_cells).astype(np.float64)
-        mean, error = _told(n, mean, squares)
+        mean, error = _mean_and_error(n, mean, squares)
         return mean.reshape(shape), error.reshape(shape)
 
 
-def _told(
+def _mean_and_error(
     n: FloatArray | IntArray, mean: FloatArray, squares: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and standard errors from sums of squares, nan where fewer than two fall."""

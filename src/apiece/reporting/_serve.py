@@ -122,7 +122,7 @@ class Follower:
         self._tell(history=plain(history))
 
     def _signature(self) -> tuple[object, object]:
-        """Return by what changes of the run and of its stored laws can be told."""
+        """Return what differs after a change of the run or of its stored laws."""
         files = [*sorted((self.path / "shards").glob("shard-*.parquet"))]
         files += [self.path / "manifest.json"]
         return _times(files), _times([self.path / "laws.parquet"])
@@ -141,8 +141,8 @@ def convergence(laws: Laws, table: Table) -> dict[str, float]:
     At the middle size $k$ = ``laws.k_ref``; ``samples`` counts contributions a point, on average.
     """
     mean, error = laws.mean(laws.k_ref), laws.stderr(laws.k_ref)
-    told = np.isfinite(mean + error) & (mean != 0)
-    relative = np.abs(error[told] / mean[told])
+    known = np.isfinite(mean + error) & (mean != 0)
+    relative = np.abs(error[known] / mean[known])
     return {
         "samples": len(table) / max(1, table.n_points),
         "relative_error": float(np.median(relative)) if len(relative) else float("nan"),
@@ -272,7 +272,7 @@ def serve(
     memory
         What contributions may take at once; None reads all of them.
     """
-    open_run(path)  # a folder that is no run is told at once
+    open_run(path)  # a folder that is no run is refused at once
     follower = Follower(path, method, find, memory)
     ended = stop or threading.Event()
     with Server(follower, port) as server:

@@ -327,7 +327,7 @@ def _error(gains: FloatArray, group: IntArray) -> FloatArray:
     """
     names, size = np.unique(group, return_counts=True)
     means = np.stack([gains[group == name].mean(axis=0) for name in names])
-    if len(names) == len(gains):  # groups of one part each: rows and choice cannot be told apart
+    if len(names) == len(gains):  # groups of one part each: rows and choice cannot be separated
         return np.asarray(means.std(axis=0, ddof=1) * np.sqrt(1 + 1 / len(names)))
     within = ((gains - means[np.searchsorted(names, group)]) ** 2).sum(axis=0)
     rows = within / (len(gains) - len(names))

@@ -63,7 +63,7 @@ def theory(dataset: Dataset, *, fit_intercept: bool = True) -> pd.DataFrame:
 
     if dataset.n_classes > 2:
         raise DataError(
-            f"theory is told for two classes or a regression, not for {dataset.n_classes} classes. "
+            f"theory is for two classes or a regression, not for {dataset.n_classes} classes. "
             "Pass a dataset with one of them."
         )
     n_pool = dataset.n_pool

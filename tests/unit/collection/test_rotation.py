@@ -123,7 +123,7 @@ def data():
     return apiece.Dataset.from_arrays(X, y)
 
 
-def test_a_dataset_that_sets_nothing_aside_rotates_unless_told_otherwise(data):
+def test_a_dataset_that_sets_nothing_aside_rotates_unless_requested_otherwise(data):
     assert data.n_pool == 160
     run = apiece.collect(data, sizes=(20, 50), samples=4, random_state=1, progress=False)
     assert run.rotates

@@ -75,7 +75,7 @@ def test_strings_that_repeat_or_are_few_are_categories():
     assert role_of([f"c{i}" for i in range(60)] + ["c0"] * 10) == "categorical"
 
 
-def test_numbers_kept_as_distinct_strings_are_told_to_become_numbers(complaint):
+def test_numbers_kept_as_distinct_strings_should_become_numbers(complaint):
     assert "numeric" in complaint(role_of, [f"{i}.5" for i in range(60)])
 
 

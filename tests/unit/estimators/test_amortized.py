@@ -200,17 +200,17 @@ def test_noise_has_heads_of_its_own_where_features_tell_of_it_and_only_there():
     X, y, truth = make_truth(n=400, seed=3)
     rng = np.random.default_rng(4)
     many = np.column_stack([X, rng.normal(size=(400, 120))])
-    told, drawn = np.exp(0.6 * X[:, 1]), np.exp(0.6 * rng.normal(size=400))
+    known, drawn = np.exp(0.6 * X[:, 1]), np.exp(0.6 * rng.normal(size=400))
     networks = {}
-    for word, features, spread in (("told", X, told), ("drawn", many, drawn)):
+    for word, features, spread in (("known", X, known), ("drawn", many, drawn)):
         laws = replace(truth, sigma=np.median(truth.sigma) * spread)
         contributions = synthetic.sample(laws, samples=20, random_state=5, shared=False)
         networks[word] = Amortized(**QUICK).train(contributions, features, y)
     has_heads = {word: n.weights["noise"].any(axis=(1, 2)) for word, n in networks.items()}
-    assert has_heads["told"].all()
+    assert has_heads["known"].all()
     assert not has_heads["drawn"].all()
-    found = networks["told"].laws_for(X, y).sigma
-    assert np.corrcoef(np.log(found), np.log(told))[0, 1] > 0.8
+    found = networks["known"].laws_for(X, y).sigma
+    assert np.corrcoef(np.log(found), np.log(known))[0, 1] > 0.8
 
 
 def test_out_of_fold_laws_do_not_know_the_points_own_contributions(problem):

@@ -48,8 +48,8 @@ def test_power_laws_are_chosen_where_they_are_clearly_better(alpha, height):
     table = synthetic.sample(truth, samples=80, random_state=10)
     laws = Auto().fit(table)
     assert laws.attrs["settings"]["family"] == "power"
-    far, told = truth.mean(2500), laws.mean(2500)
-    assert 1 - ((told - far) ** 2).mean() / far.var() > 0.9
+    far, predicted = truth.mean(2500), laws.mean(2500)
+    assert 1 - ((predicted - far) ** 2).mean() / far.var() > 0.9
 
 
 @dataclass(frozen=True)

@@ -173,11 +173,11 @@ def test_one_point_alone_gets_a_law():
     assert low[0] < 2.5 < high[0]
 
 
-def test_the_population_is_told_in_the_diagnostics(truth):
-    told = Bayes().fit(synthetic.sample(truth, samples=30)).diagnostics["population"]
-    assert np.shape(told["covariance"]) == (3, 3)
-    assert 2.0 < told["beta"] < 3.0
-    assert 0 < told["information"] <= 1
+def test_the_population_is_in_the_diagnostics(truth):
+    population = Bayes().fit(synthetic.sample(truth, samples=30)).diagnostics["population"]
+    assert np.shape(population["covariance"]) == (3, 3)
+    assert 2.0 < population["beta"] < 3.0
+    assert 0 < population["information"] <= 1
 
 
 @pytest.mark.slow
@@ -295,13 +295,13 @@ def test_features_bring_laws_closer_where_points_have_training_sets_of_their_own
     height = (2 * y - 1) * np.exp(0.7 * X[:, 0])
     truth = Laws.from_arrays(c=300 * height, alpha=1.0, sigma=2000.0, beta=2.0)
     own = synthetic.sample(truth, samples=6, random_state=9, shared=False)
-    alone, told = Bayes().fit(own), fit(own, method="bayes", X=X, y=y)
+    alone, informed = Bayes().fit(own), fit(own, method="bayes", X=X, y=y)
 
     def error(laws):
         return np.sqrt(((laws.mean(500) - truth.mean(500)) ** 2).mean())
 
-    assert told.diagnostics["population"]["trust"] > 0.5
-    assert error(told) < 0.9 * error(alone)
+    assert informed.diagnostics["population"]["trust"] > 0.5
+    assert error(informed) < 0.9 * error(alone)
 
 
 def test_features_are_left_out_where_points_share_their_training_sets(truth):
@@ -311,17 +311,17 @@ def test_features_are_left_out_where_points_share_their_training_sets(truth):
     assert_allclose(laws.params, Bayes().fit(table).params)
 
 
-@pytest.mark.parametrize(("n", "is_told"), [(400, False), (800, True)])
-def test_training_sets_may_serve_a_fiftieth_of_the_points(n, is_told):
+@pytest.mark.parametrize(("n", "is_used"), [(400, False), (800, True)])
+def test_training_sets_may_serve_a_fiftieth_of_the_points(n, is_used):
     rng = np.random.default_rng(10)
     X, y = rng.standard_normal((n, 3)), rng.integers(0, 2, n)
     truth = Laws.from_arrays(c=300 * (2 * y - 1) * X[:, 0], alpha=1.0, sigma=900.0, beta=2.0)
     table = synthetic.sample(truth, samples=4, random_state=11, shared=False)
     table = replace(table, task=table.point // 12 * 4 + np.arange(len(table.task)) % 4)
     left_out = pytest.warns(ApieceWarning, match="12 points share .* share=10 or less")
-    with nullcontext() if is_told else left_out:
+    with nullcontext() if is_used else left_out:
         laws = Bayes().fit(table, X=X, y=y)
-    assert (laws.attrs["settings"]["prior"] == "features") == is_told
+    assert (laws.attrs["settings"]["prior"] == "features") == is_used
 
 
 def test_laws_add_up_to_what_points_contribute_together():

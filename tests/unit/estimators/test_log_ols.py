@@ -53,7 +53,7 @@ def test_overall_r2_is_the_mean_over_sizes_of_r2_across_points(grid):
     laws = LogOLS().fit(grid)
     tables = [naive(grid, point) for point in range(grid.n_points)]
     sizes = tables[0][0]
-    for seen, told, suffix in (
+    for seen, predicted, suffix in (
         (np.array([t[1] for t in tables]), laws.mean(sizes), ""),
         (
             np.array([t[2] for t in tables]),
@@ -61,7 +61,9 @@ def test_overall_r2_is_the_mean_over_sizes_of_r2_across_points(grid):
             "_variance",
         ),
     ):
-        r2 = 1 - ((seen - told) ** 2).sum(axis=0) / ((seen - seen.mean(axis=0)) ** 2).sum(axis=0)
+        r2 = 1 - ((seen - predicted) ** 2).sum(axis=0) / ((seen - seen.mean(axis=0)) ** 2).sum(
+            axis=0
+        )
         by_size = laws.diagnostics[f"r2{suffix}_by_size"]
         assert_allclose(by_size["k"], sizes)
         assert_allclose(by_size["r2"], r2, rtol=1e-9)

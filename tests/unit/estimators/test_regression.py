@@ -37,7 +37,7 @@ def predicted(table, X, y, **options):
 
 
 @pytest.mark.parametrize(("d", "n_classes"), [(5, 2), (4, 3)], ids=["two classes", "three"])
-def test_laws_that_follow_the_gradient_are_foretold_without_a_look(d, n_classes):
+def test_laws_that_follow_the_gradient_are_predicted_without_a_look(d, n_classes):
     X, y, height = logistic_points(600, d, n_classes)
     _, table = sampled(height, noise=1.0)
     assert np.corrcoef(predicted(table, X, y), height)[0, 1] > 0.9
@@ -72,34 +72,34 @@ def test_quantities_as_targets_are_read_too():
     noise = rng.standard_normal(400)
     height = noise * X[:, 0] + 0.5 * (X**2).sum(axis=1)
     _, table = sampled(height / height.std(), noise=1.0)
-    told = predicted(table, X, X @ [1.0, -1.0, 0.5] + noise, kind="regression")
-    assert np.corrcoef(told, height)[0, 1] > 0.8
+    prediction = predicted(table, X, X @ [1.0, -1.0, 0.5] + noise, kind="regression")
+    assert np.corrcoef(prediction, height)[0, 1] > 0.8
 
 
 def test_features_that_say_nothing_do_little_harm():
     X, y, height = logistic_points(300, 4)
     truth, table = sampled(np.random.default_rng(4).permutation(height))
-    alone, told = Bayes().fit(table), Bayes().fit(table, X=X, y=y)
+    alone, informed = Bayes().fit(table), Bayes().fit(table, X=X, y=y)
 
     def error(laws):
         return np.sqrt(((laws.mean(300) - truth.mean(300)) ** 2).mean())
 
-    assert error(told) < 1.05 * error(alone)
+    assert error(informed) < 1.05 * error(alone)
 
 
-def test_points_are_told_by_models_that_have_not_seen_them_and_are_as_small():
+def test_points_are_predicted_by_models_that_have_not_seen_them_and_are_as_small():
     X, y, _ = logistic_points(400, 8, seed=5)
     reader = blank(X, y, np.array([0, 1]))
-    told = predict_with_small_models(reader, X, y, 100, [40, 150])
-    assert [output.shape for output in told.outputs] == [(100, 2)] * 2
-    assert_allclose([np.exp(output).sum(axis=1) for output in told.outputs], 1.0)
-    small, large = (loss(output, y[:100], reader) for output in told.outputs)
+    prediction = predict_with_small_models(reader, X, y, 100, [40, 150])
+    assert [output.shape for output in prediction.outputs] == [(100, 2)] * 2
+    assert_allclose([np.exp(output).sum(axis=1) for output in prediction.outputs], 1.0)
+    small, large = (loss(output, y[:100], reader) for output in prediction.outputs)
     # Models that know a point by heart would be right about it; larger ones know more.
     seen = trained(reader.standard(X), y, 1.0, reader)
     assert loss(reader.standard(X[:100]) @ seen, y[:100], reader) < large < small
     changed = predict_with_small_models(reader, X, np.append(1 - y[:1], y[1:]), 100, [40, 150])
-    for before, after in zip(told.outputs, changed.outputs, strict=True):
-        assert_allclose(after[0], before[0])  # its own label is no part of what it is told
+    for before, after in zip(prediction.outputs, changed.outputs, strict=True):
+        assert_allclose(after[0], before[0])  # its own label is not used for its prediction
         assert np.abs(after - before).max() > 1e-3
 
 
@@ -119,9 +119,9 @@ def test_units_in_which_a_penalised_learner_sees_the_features_are_found():
 def test_features_of_any_size_are_read(unit):
     X, y, height = logistic_points(150, 3, seed=7)
     _, table = sampled(height, noise=1.0)
-    told = predicted(table, unit * X, y)
-    assert np.isfinite(told).all()
-    assert np.corrcoef(told, height)[0, 1] > 0.5
+    prediction = predicted(table, unit * X, y)
+    assert np.isfinite(prediction).all()
+    assert np.corrcoef(prediction, height)[0, 1] > 0.5
 
 
 @pytest.mark.parametrize("is_raw", [False, True])
@@ -135,12 +135,12 @@ def test_a_reader_says_of_new_points_what_its_models_say(is_raw):
     assert reader.coef.shape == (24, 35, 2)
     one = np.sqrt(X[:600].var(axis=0).mean())
     assert_allclose(reader.unit, one if is_raw else X[:600].std(axis=0))
-    told = predict_with_small_models(
+    prediction = predict_with_small_models(
         blank(X[:600], y[:600], np.array([0, 1])), X[:600], y[:600], 600, [60]
     )
-    is_seen_raw = np.allclose(told.x[:, :-1], X[:600])
+    is_seen_raw = np.allclose(prediction.x[:, :-1], X[:600])
     assert is_seen_raw == is_raw
     # Models that have not seen a point are some of all models, and those are alike.
-    both = reader.predict(X[:600])[:, 1], np.exp(told.outputs[0])[:, 1]
+    both = reader.predict(X[:600])[:, 1], np.exp(prediction.outputs[0])[:, 1]
     assert np.abs(both[0] - both[1]).mean() < 0.05
     assert ((reader.predict(X[600:])[:, 1] > 0.5) == y[600:]).mean() > 0.8

@@ -24,9 +24,9 @@ def test_coefficients_and_covariance_are_those_of_weighted_least_squares(truth, 
         k, y = table.k[mine].astype(float), table.delta[mine]
         root = k ** (laws.beta[point] / 2)
         design = family.basis(k) * root[:, None]
-        told, *_ = np.linalg.lstsq(design, y * root, rcond=None)
-        assert_allclose(laws.params[point], told, rtol=1e-6)
-        s2 = ((y * root - design @ told) ** 2).sum() / (60 - len(family.terms))
+        expected, *_ = np.linalg.lstsq(design, y * root, rcond=None)
+        assert_allclose(laws.params[point], expected, rtol=1e-6)
+        s2 = ((y * root - design @ expected) ** 2).sum() / (60 - len(family.terms))
         assert_allclose(laws.cov[point], s2 * np.linalg.inv(design.T @ design), rtol=1e-5)
     assert_allclose(laws.df, 60 - len(family.terms) - 1)
 

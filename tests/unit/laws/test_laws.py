@@ -196,7 +196,7 @@ def test_select_keeps_the_columns_of_some_points_together(laws):
         assert some.diagnostics == {}
 
 
-def test_an_unknown_point_is_told_its_nearest():
+def test_an_unknown_point_gets_a_suggestion():
     laws = Laws.from_arrays(c=[1.0, 2.0], alpha=[1.0, 1.0], ids=["apple", "pear"])
     with pytest.raises(UnknownNameError, match="Did you mean 'apple'"):
         laws.position("aple")

@@ -84,7 +84,7 @@ def test_a_metric_for_the_other_kind_of_data_is_refused_with_those_that_fit():
         resolve_loss("log_loss", kind="regression", has_proba=False)
 
 
-def test_a_misspelt_metric_is_told_its_nearest():
+def test_a_misspelt_metric_gets_a_suggestion():
     with pytest.raises(UnknownNameError, match="Did you mean 'log_loss'"):
         resolve_loss("logloss", kind="classification", has_proba=True)
 

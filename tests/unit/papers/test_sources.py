@@ -166,7 +166,7 @@ def test_a_prepared_file_is_split_into_pool_and_1000_rows_that_score(tmp_path):
     assert_allclose(embedded.X.std(axis=0), 7, rtol=0.1)
 
 
-def test_what_is_missing_is_told_with_where_to_find_it(tmp_path):
+def test_what_is_missing_is_reported_with_where_to_find_it(tmp_path):
     with pytest.raises(DataError, match=r"(?s)none of the datasets.*UCI.*aclImdb_v1") as caught:
         at_hand(tmp_path)
     assert "CIFAR-10" in str(caught.value)

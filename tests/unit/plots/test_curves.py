@@ -61,7 +61,7 @@ def test_the_legend_names_the_sign_at_the_sampled_sizes():
     assert words == ["0 (helps)", "1 (helps)"]
 
 
-def test_an_unknown_point_is_told_its_nearest(laws):
+def test_an_unknown_point_gets_a_suggestion(laws):
     with pytest.raises(UnknownNameError, match="unknown point"):
         plots.plot_curves(laws, ["nobody"], ax=axes())
 

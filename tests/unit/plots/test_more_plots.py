@@ -28,7 +28,7 @@ def test_the_spread_leaves_out_points_without_a_law_and_tells_signs():
     assert sign.tolist() == [1, 1, -1]
 
 
-def test_an_unknown_quantity_is_told_what_there_is():
+def test_an_unknown_quantity_is_answered_with_what_there_is():
     with pytest.raises(UnknownNameError, match="alpha"):
         plots.distribution(POWER, "alhpa")
     with pytest.raises(UnknownNameError):

@@ -111,7 +111,7 @@ def test_candidates_bring_their_own_rows(file, tmp_path):
     assert texts["note"] == [f"offer {i}" for i in range(12)]
 
 
-def test_a_file_that_has_changed_or_gone_is_told(file, tmp_path):
+def test_a_file_that_has_changed_or_gone_is_reported(file, tmp_path):
     run = apiece.collect(from_file(file), samples=6, **OPTIONS)
     table(79).to_csv(file, index=False)
     description, _ = report(run, tmp_path)

@@ -149,7 +149,7 @@ def test_clear_signs_are_those_whose_interval_leaves_out_zero():
     assert said[f"sign clear at k = {round(laws.k_ref):,}"] == f"{share:.0f} % of the points"
 
 
-def test_a_backtest_is_told_of_the_laws_own_kind():
+def test_a_backtest_is_shown_of_the_laws_own_kind():
     truth = synthetic.random_laws(30, random_state=2)
     samples = synthetic.sample(truth, samples=60)
     laws = apiece.fit(samples, method="auto")
@@ -232,7 +232,7 @@ def test_report_is_a_verb_even_after_its_room_was_imported():
     assert apiece.reporting.__name__ == "apiece.reporting"
 
 
-def test_approximate_contributions_are_told_beside_the_results():
+def test_approximate_contributions_are_named_next_to_the_results():
     engine = {"name": "first-order", "is_exact": False, "correlation": 0.97}
     laws = apiece.Laws(**{**vars(LAWS), "attrs": {"engine": engine}})
     description, _ = data_of(build(SAMPLES, laws))

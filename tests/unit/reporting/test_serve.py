@@ -138,7 +138,7 @@ def test_laws_kept_with_the_run_are_shown_as_they_are(run):
     assert facts["estimator"] == "log_ols"
 
 
-def test_a_run_that_cannot_be_read_is_told_and_the_last_version_stays(run):
+def test_a_run_that_cannot_be_read_is_reported_and_the_last_version_stays(run):
     follower = Follower(run)
     follower.update()
     data = follower.data
@@ -149,17 +149,17 @@ def test_a_run_that_cannot_be_read_is_told_and_the_last_version_stays(run):
     assert follower.data == data
 
 
-def test_a_taken_port_is_told(server, run):
+def test_a_taken_port_is_reported(server, run):
     with pytest.raises(StoreError, match="--port 0"):
         Server(Follower(run), server.server_port)
 
 
-def test_a_folder_that_is_no_run_is_told_at_once(tmp_path):
+def test_a_folder_that_is_no_run_is_reported_at_once(tmp_path):
     with pytest.raises(StoreError, match="is not a run"):
         serve(tmp_path, port=0, ready=print)
 
 
-def test_serving_ends_when_told(run):
+def test_serving_ends_on_request(run):
     stop, heard = threading.Event(), []
 
     def ready(url):

@@ -153,12 +153,12 @@ def test_a_report_does_not_depend_on_the_memory(run, most, monkeypatch):
     monkeypatch.setattr(_samples, "MOST_RAW", most)
     laws = apiece.fit(run)
     laws = laws.select(np.random.default_rng(0).permutation(laws.n_points)[:100])
-    told, arrays = gather(run, run.contributions(), laws)
+    described, arrays = gather(run, run.contributions(), laws)
     with run.streamed("60 kB") as streamed:
         found, columns = gather(run, streamed, laws)
-    ours, theirs = (pd.DataFrame(description.pop("loss")) for description in (found, told))
+    ours, theirs = (pd.DataFrame(description.pop("loss")) for description in (found, described))
     assert_frame_equal(ours, theirs, rtol=1e-12)
-    assert found == told
+    assert found == described
     assert arrays.keys() == columns.keys()
     assert ("sample_k" in arrays) == (most > 10)
     for name, column in arrays.items():

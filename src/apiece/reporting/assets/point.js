@@ -171,9 +171,9 @@ function pictureOf(point) {
 
 function showNear() {
   $("near-title").textContent = `Nearest points, by ${report.near.by}`;
-  const told = (point) => [[labelOf(point), short(value[point])].filter(Boolean).join(", "), textOf(point)].filter(Boolean).join(" · ");
+  const words = (point) => [[labelOf(point), short(value[point])].filter(Boolean).join(", "), textOf(point)].filter(Boolean).join(" · ");
   const found = nearestTo(report, state.open, 6);
-  $("near").replaceChildren(...found.map((point) => otherPoint(point, told(point))));
+  $("near").replaceChildren(...found.map((point) => otherPoint(point, words(point))));
 }
 
 /* The points that it passes, or that pass it, within the sampled sizes. */
@@ -181,12 +181,12 @@ function showSwaps() {
   const [low, high] = report.k_range;
   const found = laws.swaps(state.open, low, high, 5);
   $("swaps-title").hidden = found.length === 0;
-  const told = (point) => {
+  const words = (point) => {
     const at = laws.crossings(state.open, point, low, high)[0];
     const verb = laws.mean(state.open, high) > laws.mean(point, high) ? "passes it" : "is passed by it";
     return `${verb} at k = ${whole(at)}`;
   };
-  $("swaps").replaceChildren(...found.map((point) => otherPoint(point, told(point))));
+  $("swaps").replaceChildren(...found.map((point) => otherPoint(point, words(point))));
 }
 
 /* A line about another point: a button that opens it, a word, and one that compares. */

@@ -84,7 +84,7 @@ function tableColumns() {
   if (arrays.probability) found.push(number("probability", "Probability", arrays.probability, "number extra"));
   found.push(words("status", "Status", (i) => report.statuses[arrays.status[i]], "words extra status"));
   $("table").classList.toggle("advised", report.advices !== undefined);
-  $("table").classList.toggle("told", Boolean(report.text));
+  $("table").classList.toggle("with-text", Boolean(report.text));
   return found;
 }
 
