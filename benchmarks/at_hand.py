@@ -1,4 +1,4 @@
-"""Add picked rows to a training set at hand: whose picks help most on rows that nothing has seen?
+"""Add picked rows to a given training set: whose picks help most on rows that nothing has seen?
 
 Of each set a training set, candidates and scoring rows are drawn. ``apiece.select(have=...)`` and
 every baseline pick from the same candidates, with the same scoring rows where they use any. A model

@@ -120,7 +120,7 @@ def judged(laws: apiece.Laws, k: int, truth: Contributions) -> list[Any]:
             low, high = each.interval(k)
             reach = np.where(mean > predicted, high - predicted, predicted - low)
             cells.append((np.abs(mean - predicted) <= np.hypot(reach, 1.645 * error)).mean())
-    status = "not known" if laws.is_beyond(k) else "vouched for"
+    status = "not known" if laws.is_beyond(k) else "confirmed"
     return [laws.reach, status, r2, *cells]
 
 

@@ -22,7 +22,7 @@ from apiece.laws.sizes import check_range, middle
 from apiece.records import Contributions
 
 DESIGNS: Final = ("uniform", "grid", "log-uniform")
-_TYPICAL: Final = 1e-4  # typical contribution in the middle of the sizes, in units of the loss
+_TYPICAL: Final = 1e-4  # typical contribution at the middle size, in units of the loss
 
 
 def random_laws(

@@ -1,4 +1,4 @@
-"""A headless Chromium, and a page object that speaks of the report as its reader does."""
+"""A headless Chromium, and a page object with the words of a reader of the report."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TestBayesOfPowerLaws(EstimatorContract):
 
 @dataclass(frozen=True)
 class WithFeatures:
-    """The amortized estimator with features of the ten points at hand."""
+    """The amortized estimator with features of the ten points."""
 
     estimator: Amortized
 

@@ -272,9 +272,8 @@ def _show_point(
     about = in_words(laws.scope)
     show_table(curve, title=f"expected contribution with its {level:.0%} interval, {about}")
     if sizes[-1] > high_k:
-        known = (
-            "not known" if laws.is_beyond(sizes[-1]) else f"a backtest vouches to {laws.reach:,}"
-        )
+        is_known = not laws.is_beyond(sizes[-1])
+        known = f"a backtest covers sizes up to {laws.reach:,}" if is_known else "not known"
         say(f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}: {known}")
     say("law")
     for name, item in law.drop("label", errors="ignore").items():

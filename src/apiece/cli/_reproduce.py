@@ -51,7 +51,9 @@ class Names(click.ParamType[tuple[str, ...]]):
     show_default=True,
     help="Folder of the runs and results; the same again to continue.",
 )
-@click.option("--datasets", type=Names(), help="Which take part, such as imdb,adult; all at hand.")
+@click.option(
+    "--datasets", type=Names(), help="Which take part, such as imdb,adult; all by default."
+)
 @click.option("--models", type=Names(), help="logistic,mlp,svm by default.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Tell the runs and their time.")
 @click.option(

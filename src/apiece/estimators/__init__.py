@@ -6,7 +6,7 @@
 | `likelihood` | Gaussian maximum likelihood, each point alone | power laws, from ten samples on |
 | `auto` | whichever predicts held-out sizes best | when you do not want to choose |
 | `bayes` | a population prior learned from all points | from a handful of samples per point |
-| `amortized` | a network from features to laws | few samples per point, features at hand, torch |
+| `amortized` | a network from features to laws | few samples per point, known features, torch |
 | `reuse` | a Gaussian process over training sets | runs of trainings (`engine="reuse"`) |
 
 `fit_aggregate` is about the dataset as a whole: how its loss falls with size.

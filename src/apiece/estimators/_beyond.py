@@ -26,7 +26,7 @@ _POINTS: Final = 1_000  # that are judged, at most
 _FEWEST: Final = 10  # points with held-out contributions that say something
 _STEP: Final = 2.5
 _LEAST: Final = 1.3  # widening that other data sets needed, see benchmarks/reach.py
-_MOST: Final = 2.0  # widening beyond which predictions are not vouched for
+_MOST: Final = 2.0  # widening beyond which predictions are not confirmed
 
 
 def checked(

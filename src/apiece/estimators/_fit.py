@@ -85,7 +85,7 @@ def fit(
     -------
     Laws
         Parameters with uncertainty, and a status for every point. ``laws.reach`` is the largest
-        size that a backtest vouches for (held-out sizes, for up to 1,000 points), beyond which
+        size that a backtest covers (held-out sizes, for up to 1,000 points), beyond which
         the status of a size is "not known". Laws of a run remember which
         contributions they were fitted to; `Run.laws` returns stored laws while these are the same.
 

@@ -2,8 +2,8 @@ r"""How far to trust what theory predicts of each point, learned from all contri
 
 Theory (`apiece.engines.Surrogate`) gives a prediction of $\psi_k$ for each point, in units of the
 surrogate's loss, and seven further quantities that a correction may be made of. The factor $b(k)$
-by which first-order theory explains the noise of contributions turns it into the units at hand.
-What is learned are the corrections: with the terms $T_j$,
+by which first-order theory explains the noise of contributions turns it into the units of the
+contributions. What is learned are the corrections: with the terms $T_j$,
 
 $$\psi_k(z) \approx b(k)\,T_0(z, k)
   + k^{-2} \sum_j \left(\beta_j + \gamma_j \log\tfrac{k}{k_0}\right) k^2\,T_j(z, k), \qquad
@@ -102,7 +102,7 @@ def corrected(theory: Theory, factor: FloatArray, weights: Corrections, k_0: flo
     theory
         The prediction and the terms of its correction.
     factor
-        That turns predictions into the units at hand, shape ``(n_sizes,)``.
+        That turns predictions into the units of the contributions, shape ``(n_sizes,)``.
     weights
         Of the correction, from `theory_weights`.
     k_0

@@ -1,8 +1,8 @@
 r"""What all points contribute together, which shrinking each of them alone would understate.
 
 With the curve $M(k)$ of the mean contribution of all $n$ points, by least squares on the pooled
-contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ in the middle of the
-sizes, what is missing is shared in proportion to the standard errors:
+contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ at the geometric mean
+of the sizes, what is missing is shared in proportion to the standard errors:
 
 $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
   \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$

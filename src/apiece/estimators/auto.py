@@ -20,9 +20,10 @@ class Auto(Estimator):
 
     The first candidate, `Bayes` with the blend of series and ridge laws, is kept unless another is
     clearly better at the largest sizes: ridge laws alone, a series, or power laws. Power laws win
-    where contributions fall as $1/k^2$ and many were sampled. ``laws.reach`` says how far the
-    choice is vouched for. Points that none of all these describes are marked ``UNDESCRIBED``; they
-    keep their law. Where too little was collected for a backtest, the first candidate is fitted.
+    where contributions fall as $1/k^2$ and many were sampled. ``laws.reach`` is the largest
+    size that the backtest covers. Points that none of all these describes are marked
+    ``UNDESCRIBED``; they keep their law. Where too little was collected for a backtest, the first
+    candidate is fitted.
 
     Parameters
     ----------

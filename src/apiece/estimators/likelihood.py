@@ -82,7 +82,7 @@ class Likelihood(Estimator):
     family's prior unless ``prior_sd`` is None.
 
     Intervals are Student's t with $m - p - 1$ degrees of freedom: $p$ for the parameters of the
-    curve and one for the decay of its noise. They believe in the family and in normal noise:
+    curve and one for the decay of its noise. They assume the family and normal noise:
     `apiece.fit` compares them with held-out tasks and widens them as needed.
 
     Parameters

@@ -243,7 +243,7 @@ class Laws:
 
     @property
     def reach(self) -> int:
-        """The largest size that a backtest on the run's largest sizes vouches for.
+        """The largest size that a backtest on the run's largest sizes covers.
 
         Without a backtest it is the largest sampled size. `fit` measures it.
 
@@ -260,7 +260,7 @@ class Laws:
 
         >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0], attrs={"estimator": "bayes"})
         >>> print(laws.status_at(5000)[0])
-        not known: the size is beyond what a backtest vouches for
+        not known: the size is beyond what a backtest covers
         """
         status = self.status.copy()
         if self.is_beyond(k):
@@ -268,7 +268,7 @@ class Laws:
         return status
 
     def is_beyond(self, k: float) -> bool:
-        """Whether ``k`` is beyond what a backtest vouches for; never for laws made from arrays."""
+        """Whether ``k`` is beyond what a backtest covers; never for laws made from arrays."""
         return self._is_fitted and k > self.reach
 
     def default_at(self) -> int:
@@ -330,7 +330,7 @@ class Laws:
         $$\mathbb{E}[\Delta_i(k)] = \psi_k(\text{params}_i)$$
 
         which is $c_i\,k^{-\alpha_i}$ for power laws; an extrapolation outside ``self.k_range``, of
-        which a warning says how far it goes. `reach` is how far a backtest vouches for it.
+        which a warning says how far it goes. `reach` is the largest size that a backtest covers.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ class Beyond:
     Parameters
     ----------
     ratio
-        Up to this many times the largest sampled size predictions are vouched for; 1 if held-out
+        Up to this many times the largest sampled size predictions are confirmed; 1 if held-out
         sizes were not predicted well.
     widening
         Factor of standard errors at 2.5 times the largest sampled size, 1 or more.

@@ -25,7 +25,7 @@ class FitStatus(StrEnum):
     AT_BOUND = "alpha or beta ran into its bound"
     PREDICTED = "no contributions: predicted from its features"
     UNDESCRIBED = "no family of laws describes its contributions at the largest sizes"
-    BEYOND = "not known: the size is beyond what a backtest vouches for"
+    BEYOND = "not known: the size is beyond what a backtest covers"
 
     @property
     def has_law(self) -> bool:

@@ -45,7 +45,7 @@ class Ceiling:
 
     @property
     def reached(self) -> float:
-        r"""The ceiling with the samples at hand, averaged over sizes.
+        r"""The ceiling with the samples that there are, averaged over sizes.
 
         $$1 - \frac{\mathbb{E}_i[s_{ik}^2 / n_{ik}]}{\mathrm{Var}_i[\bar\Delta_{ik}]}$$
         """

@@ -32,7 +32,7 @@ def distribution(laws: Laws, of: str | None = None) -> FloatArray:
     Returns
     -------
     FloatArray
-        The quantity, and the sign (1 or -1) of $\psi_k$ in the middle of the sampled sizes.
+        The quantity, and the sign (1 or -1) of $\psi_k$ at the geometric mean of the sampled sizes.
 
     Examples
     --------

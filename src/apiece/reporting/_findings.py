@@ -139,7 +139,7 @@ def _advice(
 ) -> Advice | bool:
     """Advise for every row, where that takes seconds or a minute."""
     if dataset is None:
-        notes.append("There is no advice: the data is not at hand. Pass dataset=.")
+        notes.append("There is no advice: the data is not known. Pass dataset=.")
         return False
     model = run.provenance().get("model", "auto") if isinstance(run, Run) else "auto"
     if dataset.n_points > _most(model):

@@ -59,9 +59,9 @@ class Advice:
         Returns
         -------
         pandas.DataFrame
-            ``advice`` (one of `ADVICE`), ``label`` (the target at hand), ``to`` (the label, or the
+            ``advice`` (one of `ADVICE`), ``label`` (the given target), ``to`` (the label, or the
             predicted value, that the row should rather have; missing for ``keep``),
-            ``probability`` (of the label at hand, to models that have not seen the row; of a value,
+            ``probability`` (of the given label, to models that have not seen the row; of a value,
             that it is right) and ``reason``.
         """
         return scoped(self.rows.copy(), self.scope)
@@ -127,7 +127,7 @@ class Advice:
 def reason(advice: str, own: Any, to: Any) -> str:
     """Return why a row is advised so, in words."""
     if advice == "keep":
-        return "nothing speaks against it"
+        return "no reason to change it"
     if isinstance(to, float):
         said = f"{own:.4g} is far from {to:.4g}, which models predict that have not seen the row"
     else:

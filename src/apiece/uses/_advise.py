@@ -1,14 +1,14 @@
 r"""What to do with the rows of a table, and what that does to the model, measured.
 
 Advice is about sets of rows, judged together. Rows are split into five folds. For each fold, models
-that were trained on the other four say which targets are doubtful (`_wrong`), and the model at hand
+that were trained on the other four say which targets are doubtful (`_wrong`), and the model
 is refitted on these four with the most doubtful labels changed (or the rows dropped): nested sets,
 from the most doubtful on. The fold, which had no part in choosing, scores the result.
 
 Rows that score are as noisy as the others. With a share $\rho$ of wrong labels, a model that
-predicts the right label with probabilities $p$ predicts the label at hand with
+predicts the right label with probabilities $p$ predicts the given label with
 $\rho / (C - 1) + (1 - \rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a
-proper score of $p$, in which a wrong label costs little. Accuracy on the labels at hand, divided by
+proper score of $p$, in which a wrong label costs little. Accuracy on the given labels, divided by
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
@@ -165,7 +165,7 @@ class _Doubt:
     target: AnyArray
     order: IntArray  # rows that are doubted
     to: AnyArray  # (n,)
-    probability: FloatArray  # (n,), of the target at hand
+    probability: FloatArray  # (n,), of the given target
     rate: float  # share of wrong targets
     sure: float  # standard errors between it and none
 

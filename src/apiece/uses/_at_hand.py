@@ -1,4 +1,4 @@
-r"""Picks for the training set at hand: what do candidates add, together, to rows that are held?
+r"""Picks for a given training set: what do candidates add, together, to rows that are held?
 
 With the rows $H$ that are held, candidates are picked one after the other, each by the gain
 
@@ -75,7 +75,7 @@ def picks_at_hand(
     have
         Ids of the points that are held.
     laws
-        Laws of the points to choose from, which screen them; None values all of them at hand.
+        Laws of the points to choose from, which screen them; None values all of them.
     take, quotas, costs, budget, level
         As in `picks_from_laws`.
     model, metric, engine

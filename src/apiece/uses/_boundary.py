@@ -101,10 +101,10 @@ def boundary_relation(
     Returns
     -------
     pandas.DataFrame
-        Columns ``quantity`` (``alpha``, ``log_abs_c`` and ``psi`` in the middle of the sampled
-        sizes), ``label`` (``all``, then each class), ``measure`` (``pearson`` or ``spearman`` with
-        the absolute distance, or with the absolute margin if the model is not linear),
-        ``agreement``, ``low``, ``high``, ``n``.
+        Columns ``quantity`` (``alpha``, ``log_abs_c`` and ``psi`` at the geometric mean of the
+        sampled sizes), ``label`` (``all``, then each class), ``measure`` (``pearson`` or
+        ``spearman`` with the absolute distance, or with the absolute margin if the model is not
+        linear), ``agreement``, ``low``, ``high``, ``n``.
 
     Examples
     --------

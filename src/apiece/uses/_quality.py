@@ -74,7 +74,7 @@ class Quality:
         Returns
         -------
         pandas.DataFrame
-            Indexed by id. For classes ``predicted`` and ``probability``, that of the label at hand;
+            Indexed by id. For classes ``predicted`` and ``probability``, that of the given label;
             for quantities ``predicted`` and ``residual``, the target less the prediction.
         """
         import pandas as pd

@@ -205,7 +205,7 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
 
 
 def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int, int]) -> bool:
-    """Whether picks can be valued together unasked: model, data and sets to draw are at hand."""
+    """Whether picks can be valued together unasked: model, data and sets to draw are known."""
     from apiece.engines import is_model_name
 
     is_known = model is not None or is_model_name(laws.provenance.model)

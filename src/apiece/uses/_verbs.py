@@ -252,8 +252,8 @@ def select(
     redundancy
         ``"aware"`` values every pick together with those before it, so that near-duplicates, and
         points that overshoot together, are not bought together; it needs the data. ``"none"``
-        ranks points one by one. ``"auto"`` is aware where the data is at hand, the engine is
-        quick (linear, logistic, knn) and the pool is large enough.
+        ranks points one by one. ``"auto"`` is aware where the data is given or can be read again,
+        the engine is quick (linear, logistic, knn) and the pool is large enough.
     dataset
         The data that the run was collected from; None reads that of a run again, if it is in the
         file where it was.

@@ -1,7 +1,7 @@
 r"""How probable it is that the target of a row is wrong, to models that have not seen the row.
 
 For classes, a share $\rho$ of the labels is wrong, in favour of any of the other $C - 1$ classes.
-Models that were trained without the row give probabilities $p_c$. The labels at hand then have
+Models that were trained without the row give probabilities $p_c$. The given labels then have
 
 $$P(y \mid x) = \frac{\rho}{C - 1} + \Bigl(1 - \frac{\rho C}{C - 1}\Bigr) q_y(x), \qquad
   q_c \propto e^{b_c} p_c^{\,a},$$
@@ -78,7 +78,7 @@ def careful_rate(probas: Sequence[FloatArray], labels: IntArray) -> tuple[float,
     probas
         Of each model, probabilities of the classes, shape ``(n, n_classes)``.
     labels
-        Class codes at hand, shape ``(n,)``.
+        Given class codes, shape ``(n,)``.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def suspect_labels(proba: FloatArray, labels: IntArray, rate: float) -> Suspicio
     proba
         Probabilities of the classes by models that have not seen the row, ``(n, n_classes)``.
     labels
-        Class codes at hand, shape ``(n,)``.
+        Given class codes, shape ``(n,)``.
     rate
         Share of wrong labels.
     """
@@ -130,7 +130,7 @@ def suspect_values(
     predicted
         Predictions by models that have not seen the row, shape ``(n,)``.
     values
-        Targets at hand, shape ``(n,)``.
+        Given targets, shape ``(n,)``.
     rate
         Share of wrong values if it is known; None estimates it.
     """

@@ -140,7 +140,7 @@ def influence(
     metric: str | Loss | Callable[[Any, Any], float] | None = None,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    r"""Value every point by its influence on the model of the rows at hand, to first order.
+    r"""Value every point by its influence on the model of the held rows, to first order.
 
     $$v_i = \nabla L(f_H)^\top H^{-1} \nabla \ell_i$$
 
@@ -150,7 +150,7 @@ def influence(
         The data. Without a validation set the points that are not held score in turns, or all of
         them, in five folds; a point is never scored by its fold.
     have
-        Ids of the rows at hand; all of the pool by default.
+        Ids of the held rows; all of the pool by default.
     model, metric
         As in `collect`; least squares, ridge or logistic regression.
     random_state
@@ -184,7 +184,7 @@ def influence(
 def margin(
     dataset: Dataset, *, have: Any = None, model: Any = "auto", random_state: RandomState = 0
 ) -> pd.DataFrame:
-    """Value every point by how unsure the model of the rows at hand is; labels are not looked at.
+    """Value every point by how unsure the model of the held rows is; labels are not looked at.
 
     The value is minus the difference between the probabilities of the two likeliest classes.
 
@@ -215,7 +215,7 @@ def margin(
 def k_center(dataset: Dataset, *, have: Any = None, take: int | None = None) -> pd.DataFrame:
     """Value points by how far they are from all that is held or was picked before them.
 
-    The farthest point is picked first, then the one that is farthest from the rows at hand and
+    The farthest point is picked first, then the one that is farthest from the held rows and
     that pick, and so on. Distances are Euclidean, so features should be on one scale. Labels are
     not looked at.
 

@@ -27,7 +27,7 @@ def datalab_issue_manager(task: Task = "classification") -> type:
 
     Then ``lab.find_issues(issue_types={"apiece": {"advice": advice}})`` adds the columns
     ``is_apiece_issue`` (whether the advice is not to keep the row) and ``apiece_score`` (how
-    probable the target at hand is, from 0 to 1; low is suspicious) to ``lab.get_issues()``. Without
+    probable the given target is, from 0 to 1; low is suspicious) to ``lab.get_issues()``. Without
     ``advice``, pass ``features`` (shape ``(n, n_features)``), and `advise` is asked about them and
     the labels of the lab.
 

@@ -26,7 +26,7 @@ def test_laws_of_the_right_family_reach_beyond_the_sizes():
     assert found.widening < 1.6
 
 
-def test_curves_that_turn_beyond_the_fitted_sizes_are_not_vouched_for():
+def test_curves_that_turn_beyond_the_fitted_sizes_are_not_confirmed():
     # Straight in 1/k up to 400, and then of the other sign: no law of smaller sizes knows.
     found = measure(Bayes(), contributions(lambda k: np.where(k < 400, 10 / k, -30 / k)))
     assert found.ratio == 1
