@@ -81,10 +81,10 @@ class Results:
         self.content["rows"].append(row)
         print(line(row, columns), flush=True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.file.with_suffix(".part")
+        temporary = self.file.with_suffix(".part")
         text = json.dumps(self.content, indent=1, ensure_ascii=False, allow_nan=False)
-        beside.write_text(text + "\n", encoding="utf-8")
-        os.replace(beside, self.file)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        os.replace(temporary, self.file)
 
 
 def head(columns: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ The paper's way draws a training set of its own for every contribution and train
 draws one training set for all points, and the engine tells what each of them adds. Both costs are
 measured in one run, on training sets of the same sizes; accuracy is Pearson's correlation of
 Distributional Shapley values (k in 100..1000) with the Monte Carlo truth of the same runs as in
-``benchmarks/estimators.py accuracy``. Numbers are kept beside the figure, and not made again.
+``benchmarks/estimators.py accuracy``. Numbers are kept with the figure, and not made again.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def measure(name: str, n: int, answers: multiprocessing.Queue[tuple[str, float, 
     model, n_classes = CASES[name]
     rng = np.random.default_rng(0)
     X = np.empty((n + N_VALIDATION, N_FEATURES))
-    for rows in np.array_split(X, max(1, n // 50_000)):  # nothing as large beside it
+    for rows in np.array_split(X, max(1, n // 50_000)):  # nothing else is as large
         rows[:] = rng.standard_normal(rows.shape)
     score = X[:, :8].sum(axis=1)
     y = score if n_classes == 1 else np.digitize(score, np.linspace(-4, 4, n_classes + 1)[1:-1])

@@ -35,7 +35,7 @@ N_FEATURES, N_VALIDATION, SIZES, SAMPLES = 64, 1_000, (100, 500), 20
 def make_data(n: int) -> apiece.Dataset:
     rng = np.random.default_rng(0)
     X = np.empty((n + N_VALIDATION, N_FEATURES))
-    for rows in np.array_split(X, max(1, n // 50_000)):  # nothing as large beside it
+    for rows in np.array_split(X, max(1, n // 50_000)):  # nothing else is as large
         rows[:] = rng.standard_normal(rows.shape)
     weights = rng.standard_normal(N_FEATURES) / 8
     y = (X @ weights + rng.logistic(size=len(X)) > 0).astype(np.int64)

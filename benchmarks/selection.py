@@ -34,7 +34,7 @@ DEADLINE = float("inf")
 
 
 def load(path: Path, split: int, options):
-    """Return a standardised dataset with candidates, and test rows beside it."""
+    """Return a standardised dataset with candidates, and test rows."""
     with np.load(path) as file:
         X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
     order = np.random.default_rng(split).permutation(len(X))

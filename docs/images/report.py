@@ -1,6 +1,6 @@
 """Make the pictures of the report: ``python docs/images/report.py`` (needs Chromium).
 
-One demo run, its report at desktop and phone width, in light and dark; written beside this file.
+One demo run, its report at desktop and phone width, in light and dark; written next to this file.
 """
 
 from __future__ import annotations

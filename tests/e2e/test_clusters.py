@@ -93,7 +93,7 @@ class Dask:
 
 
 def kill_when_busy(folder, process, n_shards=3):
-    """Kill a process once the run has some shards, from a thread beside the collector."""
+    """Kill a process once the run has some shards, from another thread than the collector."""
 
     def watch():
         while len(list(folder.glob("shards/*.parquet"))) < n_shards:
@@ -257,9 +257,9 @@ def test_a_surrounding_parallel_config_is_followed(tmp_path):
         return squared(y, prediction)
 
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        beside = apiece.collect(dataset, to=tmp_path / "run", **SETTINGS)
+        second = apiece.collect(dataset, to=tmp_path / "run", **SETTINGS)
         apiece.collect(dataset, **{**SETTINGS, "metric": metric})
-    assert columns(beside) == columns(alone)
+    assert columns(second) == columns(alone)
     assert len(threads) > 1
 
 

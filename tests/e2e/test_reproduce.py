@@ -28,7 +28,7 @@ def invoke(*words):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Everything once, with logistic regression alone, and the page beside some documentation."""
+    """Everything once, with logistic regression alone, and the page with some documentation."""
     to = tmp_path_factory.mktemp("all")
     page = to / "docs" / "reproduction.md"
     page.parent.mkdir()
@@ -82,7 +82,7 @@ def test_a_second_call_collects_nothing_and_says_the_same(made):
     pd.testing.assert_frame_equal(pd.read_csv(made / "smoke" / "table3.csv"), before)
 
 
-def test_additions_stand_beside_the_accuracy_before_them(made):
+def test_additions_stand_next_to_the_accuracy_before_them(made):
     table = pd.read_csv(made / "smoke" / "table5.csv")
     assert table["method"].tolist() == [
         *("scaling 20", "scaling 100", "bayes 20", "bayes 100"),
@@ -177,7 +177,7 @@ def test_an_estimate_names_every_run_and_its_size(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_measured_numbers_stand_beside_those_of_the_paper(tmp_path):
+def test_measured_numbers_stand_next_to_those_of_the_paper(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(600) % 2
     np.savez(tmp_path / "imdb.npz", X=rng.normal(size=(600, 4)) + y[:, None], y=y)

@@ -66,7 +66,7 @@ def test_contributions_match_a_refit_on_any_data(problem, log_c, width, metric):
     except EngineError as error:
         assume("did not converge" not in str(error))
         raise
-    # beside 1e-4 of the mean, the oracle's own error: weights of C that cancel, sums of k of them
+    # besides 1e-4 of the mean: the oracle's own error: weights of C that cancel, sums of k of them
     scale = np.abs(slow.delta).mean()
     known = ~np.isnan(fast.delta)
     limit = 1e-4 * scale + 1e-9 * max(1.0, C)

@@ -127,7 +127,7 @@ def test_a_finite_validation_set_leaves_the_predicted_coefficient_of_one_over_k(
     expected = theory(dataset)["a2"].iloc[N_POOL:].to_numpy()
     k = 2000
     measured = k * mean_contributions(dataset, model, k, 50, seed=2)
-    # Noise of the gradient at f_D, 1/sqrt(k) beside 1/sqrt(40), over 50 draws: 2 %.
+    # Noise of the gradient at f_D, 1/sqrt(k) next to 1/sqrt(40), over 50 draws: 2 %.
     assert np.corrcoef(measured, expected)[0, 1] > 0.99
     assert_allclose(measured @ expected / (expected @ expected), 1.0, atol=0.06)
 

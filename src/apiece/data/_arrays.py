@@ -185,7 +185,7 @@ def as_column(y: object, n_rows: int, what: str) -> pd.Series:
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]
     if isinstance(y, list | tuple) and not any(is_list_like(label) for label in y):
-        y = as_series(y, what)  # np.asarray would turn a missing label beside strings into 'nan'
+        y = as_series(y, what)  # np.asarray would turn a missing label among strings into 'nan'
     elif not isinstance(y, pd.Series):
         values = np.asarray(y)
         if values.ndim == 2 and values.shape[1] == 1:

@@ -37,7 +37,7 @@ from apiece.engines._svm_kernel import (
 from apiece.engines._svm_pivot import Tableau
 from apiece.engines._svm_settle import Additions, settle
 
-_FEWEST_NEAR = 96  # rows beside the free ones that may change their state at first
+_FEWEST_NEAR = 96  # rows besides the free ones that may change their state at first
 _NEAR = 0.7  # or so many for each free one
 _MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
 _ACCEPTED = 10  # tolerances by which a condition may be violated in the end
@@ -193,8 +193,7 @@ class Machine:
         """Add points, sorted by falling change of gamma.
 
         Returns decision values; by how much they may be off, inf where a point did not settle; and
-        training points
-        beside the tableau's rows whose state is no longer right for some point.
+        training points besides the tableau's rows whose state is no longer right for some point.
         """
         r = gamma / self.gamma - 1.0
         x = self.gamma * squared_distances(Z, self.X)
@@ -266,7 +265,7 @@ class Machine:
         return error, middle_shift(alpha, excess, labels, bound), of_excess
 
     def _spread(self, tableau: Tableau, base: AnyArray, changed: AnyArray) -> AnyArray:
-        """Put what was found for the tableau's rows and the added point beside all the others."""
+        """Put what was found for the tableau's rows and the added point in among all the others."""
         whole = np.empty((len(changed), len(base) + 1), dtype=changed.dtype)
         whole[:, :-1] = base
         whole[:, tableau.rows] = changed[:, :-1]

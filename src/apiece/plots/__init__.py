@@ -1,6 +1,6 @@
 """Plots: results on axes. They need matplotlib, the extra ``apiece[plots]``.
 
-Each ``plot_<noun>`` takes ``ax=`` and returns it; a function beside it returns its numbers.
+Each ``plot_<noun>`` takes ``ax=`` and returns it; another function returns its numbers.
 """
 
 from apiece.plots._aggregate import binned_losses, plot_aggregate

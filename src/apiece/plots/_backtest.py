@@ -64,7 +64,7 @@ def plot_backtest(
     with axes(ax) as ax:
         shift = np.linspace(-0.012, 0.012, max(len(groups), 2))
         for ((method, family), part), marker, by in zip(groups, "osD^vPX", shift, strict=False):
-            k = part["k"].to_numpy() * np.exp(by)  # beside each other where scores are alike
+            k = part["k"].to_numpy() * np.exp(by)  # next to each other where scores are alike
             score = part[of].to_numpy(np.float64)
             shown = np.maximum(score, _FLOOR)  # nan stays nan
             (line,) = ax.plot(k, shown, f"{marker}-", linewidth=thin(), label=f"{method}, {family}")

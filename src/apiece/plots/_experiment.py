@@ -135,7 +135,7 @@ def plot_experiment(
 
 
 def _apart(settings: Any, n: int, *, is_log: bool) -> Any:
-    """Return where to draw each method beside the others, shape ``(n_settings, n)``."""
+    """Return where to draw each method next to the others, shape ``(n_settings, n)``."""
     at = np.log(settings) if is_log else settings
     room = np.diff(np.sort(at)).min() if len(at) > 1 else 1.0
     places = at[:, None] + 0.02 * room * (np.arange(n) - (n - 1) / 2)

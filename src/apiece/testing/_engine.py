@@ -133,7 +133,7 @@ class EngineContract(ABC):
         joined = engine.join_groups(groups).delta
         assert_allclose(joined, single, rtol=0, atol=self.tolerance * scale)
 
-    def test_a_point_is_worth_the_same_whatever_is_valued_beside_it(self) -> None:
+    def test_a_point_is_worth_the_same_whatever_is_valued_with_it(self) -> None:
         dataset = self.dataset()
         task = self.task(dataset)
         engine = self.make(dataset)

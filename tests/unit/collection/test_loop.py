@@ -283,7 +283,7 @@ def test_collectors_that_begin_together_share_the_work(blobs, tmp_path, monkeypa
     assert len(units) < 1.3 * len(set(units))
 
 
-def test_candidates_are_valued_beside_the_pool_or_alone(blobs):
+def test_candidates_are_valued_with_the_pool_or_alone(blobs):
     X, y = blobs.X_val[:5], blobs.y_val[:5]
     both = apiece.collect(blobs, candidates=(X, y), **SETTINGS)
     assert both.contributions().n_points == 65

@@ -280,12 +280,12 @@ def test_a_blend_is_not_sure_of_what_only_one_of_its_members_foretells(penalised
     assert covered("blend") > 2 * covered("series24")
 
 
-@pytest.mark.parametrize("beside", [{"X": np.ones((300, 1)), "y": np.arange(300) % 2}, {}])
+@pytest.mark.parametrize("given", [{"X": np.ones((300, 1)), "y": np.arange(300) % 2}, {}])
 @pytest.mark.parametrize("family", ["ridge", "blend"])
-def test_ridge_laws_beside_features_or_a_prior_are_refused(truth, family, beside):
-    estimator = Bayes(family, prior=None if beside else truth)
+def test_ridge_laws_given_features_or_a_prior_are_refused(truth, family, given):
+    estimator = Bayes(family, prior=None if given else truth)
     with pytest.raises(FitError, match=f"{family} laws cannot be learned around"):
-        estimator.fit(synthetic.sample(truth, samples=5), **beside)
+        estimator.fit(synthetic.sample(truth, samples=5), **given)
 
 
 def test_features_bring_laws_closer_where_points_have_training_sets_of_their_own():

@@ -25,7 +25,7 @@ def test_a_method_is_picked_by_name_or_given_as_an_object(contributions):
     )
 
 
-def test_a_family_is_given_beside_a_name_only(contributions):
+def test_a_family_is_given_with_a_name_only(contributions):
     with pytest.raises(FitError, match=r"Likelihood\(family=...\)"):
         fit(contributions, method=Likelihood(), family="power")
 

@@ -223,7 +223,7 @@ def test_runs_from_before_digests_are_still_read(tmp_path):
     assert open_run(tmp_path / "run").ids.tolist() == ["a", "c", "d"]
 
 
-def test_a_file_beside_that_was_swept_away_is_written_again(tmp_path, monkeypatch):
+def test_a_temporary_file_that_was_removed_is_written_again(tmp_path, monkeypatch):
     store = FolderStore.create(tmp_path / "run", MANIFEST, POINTS)
     real, calls = os.link, []
 

@@ -66,11 +66,11 @@ def test_kinds_of_models_are_mixed_so_that_the_labels_are_likeliest():
 
 def test_a_model_that_knows_nothing_has_no_say():
     noisy = with_flips()[0]
-    alone, beside = (
+    alone, together = (
         plausibility(noisy, models=models, draws=3)["plausibility"]
         for models in (("logistic",), ("logistic", DummyClassifier(strategy="uniform")))
     )
-    assert np.corrcoef(alone, beside)[0, 1] > 0.99
+    assert np.corrcoef(alone, together)[0, 1] > 0.99
 
 
 def test_candidates_are_judged_too_and_the_same_seed_says_the_same():

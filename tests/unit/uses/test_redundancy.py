@@ -15,7 +15,7 @@ from oracles import refit_deltas
 
 @pytest.fixture(scope="module")
 def offer():
-    """A regression where the best candidate is offered in six copies, beside others that help."""
+    """A regression where the best candidate is offered in six copies, among others that help."""
     rng = np.random.default_rng(0)
     slope = np.array([1.0, 2.0, 3.0, 4.0])
     X, V = rng.normal(size=(80, 4)), rng.normal(size=(200, 4))

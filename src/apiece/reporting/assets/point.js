@@ -1,5 +1,5 @@
 "use strict";
-/* One point: its curve, perhaps beside that of another, its row, its picture and its neighbours. */
+/* One point: its curve, perhaps next to that of another, its row, its picture and its neighbours. */
 
 function openPoint(point) {
   state.open = point;

@@ -127,7 +127,7 @@ function makeTable({ scroll, table, isSelected, isOpen, onSort, onOpen, onSelect
     if (event.target.matches("input")) onSelect(rows[focus]);
     else onOpen(rows[focus]);
   });
-  /* Let columns that go on beyond the right edge fade out there, beside the scroll bar. */
+  /* Let columns that go on beyond the right edge fade out there, next to the scroll bar. */
   function fade() {
     const edge = scroll.parentElement;
     edge.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
