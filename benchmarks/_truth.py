@@ -77,7 +77,7 @@ class Truth:
         return value, np.sqrt(variance)
 
     def drawn(self, design: str, samples: int, n_draws: int) -> Iterator[Contributions]:
-        """Draw ``samples`` contributions a point, sizes as if they were uniform in ``INSIDE``.
+        """Draw ``samples`` contributions per point, sizes as if they were uniform in ``INSIDE``.
 
         With one D per point the training sets are dealt out, so that each serves as few points as
         can be (two or so with ten samples), and each counts as one of the point's own.

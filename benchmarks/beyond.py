@@ -48,7 +48,7 @@ def collect(options: argparse.Namespace) -> None:
 
 
 def reach(options: argparse.Namespace) -> None:
-    """Fitted on 100..1000 with 50 and 500 samples a point, tested beyond."""
+    """Fitted on 100..1000 with 50 and 500 samples per point, tested beyond."""
     methods = {
         "likelihood power": Likelihood(),
         "likelihood series24": Likelihood("series24"),

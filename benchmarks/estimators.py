@@ -1,6 +1,6 @@
 """Estimators: how fast, how robust, how accurate, and how well calibrated.
 
-    python benchmarks/estimators.py speed                       # against 1,000 Adam steps a point
+    python benchmarks/estimators.py speed                       # against 1,000 Adam steps per point
     python benchmarks/estimators.py robustness [--points N]     # random inputs of every kind
     python benchmarks/estimators.py calibration                 # coverage on synthetic truth
     python benchmarks/estimators.py scale                       # 100,000 points: time and memory

@@ -1,4 +1,4 @@
-"""The report of 100,000 points in a browser: bytes, time to open, sizes a second."""
+"""The report of 100,000 points in a browser: bytes, time to open, sizes per second."""
 
 from __future__ import annotations
 

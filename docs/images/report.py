@@ -21,7 +21,7 @@ import apiece
 from apiece.data import load_demo
 
 HERE = Path(__file__).parent
-# Width, height, colours, pixels a point, and how far down the page.
+# Width, height, colours, pixels per point, and how far down the page.
 SHOTS = {
     "report.png": (1200, 900, "light", 1.5, "size"),
     "report-dark.png": (1200, 900, "dark", 1.5, "size"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from apiece.experiments import Experiment
 
 _SHARED = (
-    click.option("--samples", type=int, help="Contributions a point."),
+    click.option("--samples", type=int, help="Contributions per point."),
     click.option("--repeats", type=int, help="How often everything is repeated."),
     click.option("--model", default="auto", show_default=True, help=MODEL_HELP),
     click.option("--metric", help=f"Loss: {', '.join(LOSSES)}."),

@@ -113,7 +113,7 @@ Examples:
     show_default=True,
     help="aware: value picks together, by training; none: one by one; auto: aware if quick.",
 )
-@click.option("--draws", default=20, show_default=True, help="Training sets a pick, if aware.")
+@click.option("--draws", default=20, show_default=True, help="Training sets per pick, if aware.")
 @click.option("--shortlist", type=int, help="Points valued together, if aware; 10 a pick.")
 @click.option("--random-state", default=0, show_default=True, help="Seed of what is drawn.")
 @LEVEL

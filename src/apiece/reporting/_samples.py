@@ -61,7 +61,7 @@ def means_by_size(table: Table, n_bins: int = N_BINS) -> Means:
 
 
 def loss_by_size(table: Table, n_bins: int = N_BINS) -> Means:
-    """Average the loss of the model trained on D alone, one value a task, in bins of size."""
+    """Average the loss of the model trained on D alone, one value per task, in bins of size."""
     losses = table.losses()
     k, n = losses.k[0], losses.n[0]
     bins = _Bins.of(k, n, n_bins)

@@ -138,7 +138,7 @@ def _times(files: list[Path]) -> list[tuple[str, int]]:
 def convergence(laws: Laws, table: Table) -> dict[str, float]:
     r"""Return how settled the laws are: the median of $\mathrm{se}(\psi_k) / |\psi_k|$ over points.
 
-    At the middle size $k$ = ``laws.k_ref``; ``samples`` counts contributions a point, on average.
+    At the size $k$ = ``laws.k_ref``; ``samples`` is the mean number per point.
     """
     mean, error = laws.mean(laws.k_ref), laws.stderr(laws.k_ref)
     known = np.isfinite(mean + error) & (mean != 0)

@@ -54,7 +54,7 @@ def report(
         points are near each other, and are judged by `advise`. None reads it again from the file
         that the run names, if that is still there.
     rows
-        What people know of the points, such as their texts: a table with one row a point, or the
+        What people know of the points, such as their texts: a table with one row per point, or the
         csv, tsv or Parquet file that holds it. None for those of the run's own file.
     ids
         The column of ``rows`` that holds the ids; None for its index, in a file the row numbers.

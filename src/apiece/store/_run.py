@@ -219,7 +219,7 @@ class Run:
     def streamed(self, memory: int | str) -> Streamed:
         """Return every stored contribution in a form that takes no more than some memory.
 
-        It lives in scratch files in the folder for temporary ones (``TMPDIR``), 28 bytes a
+        It lives in scratch files in the folder for temporary ones (``TMPDIR``), 28 bytes per
         contribution, until the ``with`` block around it ends.
 
         Parameters
@@ -244,7 +244,7 @@ class Run:
         return nullcontext(self.contributions()) if is_whole else self.streamed(str(memory))
 
     def table(self) -> pd.DataFrame:
-        """Return every stored contribution: ``point``, ``k``, ``delta`` and more, a row each."""
+        """Return every stored contribution: ``point``, ``k``, ``delta`` and more, one row each."""
         return self.contributions().table()
 
     def laws(

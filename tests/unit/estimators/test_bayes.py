@@ -108,7 +108,7 @@ def test_a_square_of_heavy_tailed_noise_tells_less_of_its_point():
 
 
 def test_intervals_cover_where_noise_has_heavy_tails(truth):
-    # Without allowing for tails, ten contributions a point cover 0.78 here.
+    # Without allowing for tails, ten contributions per point cover 0.78 here.
     rng = np.random.default_rng(4)
     table = synthetic.sample(truth, samples=10, random_state=5, shared=False)
     scale = np.where(rng.random(len(table)) < 0.05, 5.0, 0.9)
