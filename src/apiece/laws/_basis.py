@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
-_DECAY_OF_DEVIATIONS: Final = 2.0  # from theory, and its spread
-_SPREAD_OF_DEVIATIONS: Final = 0.5
+_DECAY_OF_DEVIATIONS: Final = 2.25  # from theory, and its spread
+_SPREAD_OF_DEVIATIONS: Final = 0.3
 _OTHER: Final = 0.01  # variance of each term beyond that of power laws, for estimates
 _WIDE_OTHER: Final = 0.2  # and for intervals
 _FACTORS: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # on a covariance, and their shares
@@ -99,7 +99,7 @@ class FamilyBasis:
     def of_deviations(self) -> FamilyBasis:
         """Return the basis with priors for deviations from what theory expects of the population.
 
-        Without a gradient of the scoring rows contributions fall as $k^{-2}$, and so do these.
+        Theory holds to second order, $k^{-2}$, so what it leaves out falls faster than that.
         Families of several shapes stay as they are: their grid is moved to the shapes of theory.
         """
         if self.n_shapes > 1:
