@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from apiece.laws import Laws
     from apiece.records import Contributions
+    from apiece.uses import Advice
 
 _SIZES = (30, 240)
 _SAMPLES = 200
@@ -42,8 +43,6 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     """
     import apiece
     from apiece.data import load_demo
-    from apiece.laws import FitStatus
-    from apiece.uses import crossings
 
     dataset, flipped = load_demo(flipped=_FLIPPED, random_state=0)
     note(
@@ -62,19 +61,12 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     )
     laws = apiece.fit(run)
     laws.save(to / "laws.parquet")
-
     values = apiece.value(laws)
     values.insert(0, "label", laws.labels)
     values["flipped"] = np.isin(np.arange(len(values)), flipped)
-    ranked = values.sort_values("value")
-    worst = ranked.head(len(flipped))
-    is_clear = (laws.mean(laws.k_range) > 0).all(axis=1) & (laws.status == FitStatus.OK)
-    pair = crossings(laws.select(is_clear), most=1)
-    contributions = run.contributions()
-    figure = _draw(laws, values, pair, contributions, to / "demo.png", quiet)
+    pair = _crossing(laws)
+    figure = _draw(laws, values, pair, run.contributions(), to / "demo.png", quiet)
     advice = apiece.advise(dataset, progress=False if quiet else None)
-    is_relabelled = (advice["advice"] == "relabel").to_numpy()
-    n_right = int(np.isin(np.flatnonzero(is_relabelled), flipped).sum())
     report = apiece.report(
         run,
         laws,
@@ -83,50 +75,88 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
         advice=advice,
         title="What 369 tumours are worth, some of them with a flipped label",
     )
+    facts = _Facts(laws, values.sort_values("value"), pair, advice)
+    files = {"run": str(to), "figure": figure, "report": str(report)}
     if as_json:
-        emit(
-            {
-                "run": str(to),
-                "n_points": len(values),
-                "n_flipped": len(flipped),
-                "n_found": int(worst["flipped"].sum()),
-                "advice": advice.headline(),
-                "n_relabelled": int(is_relabelled.sum()),
-                "n_relabelled_flipped": n_right,
-                "most_helpful": records(ranked.tail(5)[::-1]),
-                "most_harmful": records(ranked.head(5)),
-                "crossing": pair.to_dict("records"),
-                "figure": figure,
-                "report": str(report),
-                "scope": laws.scope,
-            }
-        )
+        emit(facts.to_json() | files)
         return
-    low, high = laws.k_range
-    say(laws.summary())
-    say()
-    show_table(ranked.tail(5)[::-1], title=f"most helpful (mean contribution, k = {low} to {high})")
-    say()
-    show_table(ranked.head(5), title="most harmful")
-    say()
-    say(
-        f"flipped labels: {int(worst['flipped'].sum())} of the {len(flipped)} are among the "
-        f"{len(flipped)} most harmful points (at random: {len(flipped) ** 2 / len(values):.0f})"
-    )
-    say_prose(f"advice: {advice.headline()}")
-    say_prose(
-        f"{n_right} of the {is_relabelled.sum()} rows to relabel are flipped. Advice needs no rows "
-        f"with right labels; the values above were scored on {len(dataset.y_val)} such rows."
-    )
-    for row in pair.itertuples(index=False):
-        say(
-            f"crossing: point {row.first} is worth more than point {row.second} up to k = "
-            f"{row.at:.0f}, and less beyond"
-        )
+    facts.print(n_clean=len(dataset.y_val))
     say(f"the run is in {to}: apiece show {to}")
-    if figure:
-        say(f"open {figure}")
-    say(f"open {report}")
+    for file in filter(None, (figure, report)):
+        say(f"open {file}")
+
+
+class _Facts(NamedTuple):
+    """What the demo shows: laws, points from worst to best, a crossing, and advice."""
+
+    laws: Laws
+    ranked: pd.DataFrame
+    pair: pd.DataFrame
+    advice: Advice
+
+    @property
+    def n_flipped(self) -> int:
+        return int(self.ranked["flipped"].sum())
+
+    @property
+    def n_found(self) -> int:
+        """How many flipped labels are among as many of the lowest values."""
+        return int(self.ranked["flipped"].head(self.n_flipped).sum())
+
+    def relabelled(self) -> tuple[int, int]:
+        """Return how many rows to relabel there are, and how many of them are flipped."""
+        names = self.advice.rows.index[self.advice["advice"] == "relabel"]
+        return len(names), int(self.ranked["flipped"].reindex(names).sum())
+
+    def to_json(self) -> dict[str, Any]:
+        n_relabelled, n_right = self.relabelled()
+        return {
+            "n_points": len(self.ranked),
+            "n_flipped": self.n_flipped,
+            "n_found": self.n_found,
+            "advice": self.advice.headline(),
+            "n_relabelled": n_relabelled,
+            "n_relabelled_flipped": n_right,
+            "most_helpful": records(self.ranked.tail(5)[::-1]),
+            "most_harmful": records(self.ranked.head(5)),
+            "crossing": self.pair.to_dict("records"),
+            "scope": self.laws.scope,
+        }
+
+    def print(self, n_clean: int) -> None:
+        low, high = self.laws.k_range
+        best = f"most helpful (mean contribution, k = {low} to {high})"
+        say(self.laws.summary())
+        say()
+        show_table(self.ranked.tail(5)[::-1], title=best)
+        say()
+        show_table(self.ranked.head(5), title="most harmful")
+        say()
+        n = self.n_flipped
+        say(
+            f"flipped labels: {self.n_found} of the {n} are among the {n} most harmful points "
+            f"(at random: {n**2 / len(self.ranked):.0f})"
+        )
+        n_relabelled, n_right = self.relabelled()
+        say_prose(f"advice: {self.advice.headline()}")
+        say_prose(
+            f"{n_right} of the {n_relabelled} rows to relabel are flipped. Advice needs no rows "
+            f"with right labels; the values above were scored on {n_clean} such rows."
+        )
+        for row in self.pair.itertuples(index=False):
+            say(
+                f"crossing: point {row.first} is worth more than point {row.second} up to k = "
+                f"{row.at:.0f}, and less beyond"
+            )
+
+
+def _crossing(laws: Laws) -> pd.DataFrame:
+    """Return two points that help at all sizes, and the size at which their order changes."""
+    from apiece.laws import FitStatus
+    from apiece.uses import crossings
+
+    is_clear = (laws.mean(laws.k_range) > 0).all(axis=1) & (laws.status == FitStatus.OK)
+    return crossings(laws.select(is_clear), most=1)
 
 
 def _draw(

@@ -220,15 +220,7 @@ class Amortized(Estimator):
             is_regression=target.classes is None,
             width=self.width,
         )
-        shrink = (_DECAYED / contributions.n_points) ** 0.5
-        recipe = Recipe(
-            self.epochs,
-            self.patience,
-            self.learning_rate,
-            tuple(decay * shrink for decay in self.weight_decay),
-            self.prior,
-            self.device,
-        )
+        recipe = self._recipe(contributions.n_points)
         rng = stream(self.random_state, 1)
         weights = shape.start(n_folds, rng, _common_noise(split.moments, k_ref))
         with one_thread(), tracking(self.progress, title="training", unit="epochs") as tracker:
@@ -254,6 +246,18 @@ class Amortized(Estimator):
         apart = (predicted.local - predicted.local.mean(axis=0)) / scale
         network = replace(network, scatter=scatter, noise_share=share)
         return _Trained(network, inputs, split.point_fold, without_member_spread(scatter, apart))
+
+    def _recipe(self, n_points: int) -> Recipe:
+        """Return how to train with so many points: the more, the less weights are decayed."""
+        shrink = (_DECAYED / n_points) ** 0.5
+        return Recipe(
+            self.epochs,
+            self.patience,
+            self.learning_rate,
+            tuple(decay * shrink for decay in self.weight_decay),
+            self.prior,
+            self.device,
+        )
 
     def _laws(
         self, contributions: Contributions, network: AmortizedNetwork, predicted: Predicted

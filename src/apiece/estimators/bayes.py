@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, FloatArray, Places
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, Places
 from apiece.errors import ApieceWarning, FitError
 from apiece.estimators._common import (
     all_zero,
@@ -64,6 +64,16 @@ class _Learned(NamedTuple):
     cautious: Population  # for intervals, with noise scales that allow for heavy tails
     beta: float  # the decay of the noise that is common to all points
     information: float
+
+
+class _Posteriors(NamedTuple):
+    """Parameters, covariances and noise scales of points, and what makes some of them special."""
+
+    params: FloatArray
+    cov: FloatArray
+    noise: FloatArray
+    is_zero: BoolArray
+    one_size: BoolArray
 
 
 class _Prior(NamedTuple):
@@ -183,17 +193,10 @@ class Bayes(Estimator):
                 basis, trusted = basis.of_deviations(), True
         prior = _Prior.of(centre, family, contributions.k_range)
         learned = self._learn(contributions, basis, prior, trusted)
-
-        parts, flags, pooled = [], [], Pooled(basis)
-        for rows, moments in contributions.blocks(self.block):
-            pooled.add(moments, learned.beta)
-            exponent = exponents(moments)
-            parts.append(_posterior(moments, exponent, learned, basis, prior.take(rows)))
-            flags.append((all_zero(moments), (moments.n > 0).sum(axis=1) < 2))
-        params, cov, noise = (np.concatenate([part[j] for part in parts]) for j in range(3))
-        is_zero, one_size = (np.concatenate([flag[j] for flag in flags]) for j in range(2))
         total = contributions.counts()
         too_few = total < 3
+        found, pooled = self._posteriors(contributions, basis, prior, learned)
+        params, cov, noise = found.params, found.cov, found.noise
         for column in (params, cov, noise):
             column[too_few] = np.nan
         if centre is None:
@@ -201,8 +204,8 @@ class Bayes(Estimator):
         status = mark(
             len(total),
             (FitStatus.TOO_FEW, too_few),
-            (FitStatus.ALL_ZERO, is_zero),
-            (FitStatus.ONE_SIZE, one_size),
+            (FitStatus.ALL_ZERO, found.is_zero),
+            (FitStatus.ONE_SIZE, found.one_size),
         )
         nans = np.full(len(total), np.nan)
         settings = {
@@ -227,6 +230,19 @@ class Bayes(Estimator):
             attrs=attributes(contributions, "bayes", settings),
             diagnostics={"population": _described(learned)},
         )
+
+    def _posteriors(
+        self, contributions: Table, basis: FamilyBasis, prior: _Prior, learned: _Learned
+    ) -> tuple[_Posteriors, Pooled]:
+        """Return the posterior of every point, block by block, and the pooled contributions."""
+        parts, pooled = [], Pooled(basis)
+        for rows, moments in contributions.blocks(self.block):
+            pooled.add(moments, learned.beta)
+            exponent = exponents(moments)
+            posterior = _posterior(moments, exponent, learned, basis, prior.take(rows))
+            one_size = (moments.n > 0).sum(axis=1) < 2
+            parts.append(_Posteriors(*posterior, all_zero(moments), one_size))
+        return _Posteriors(*map(np.concatenate, zip(*parts, strict=True))), pooled
 
     def _from_features(
         self, contributions: Table, X: Any, y: Any, more: Any, kind: str | None

@@ -82,6 +82,7 @@ def gather(
     `apiece.report`.
     """
     points = _samples.places(table, laws.ids)
+    metric = laws.provenance.metric or "loss"
     known = None if rows is None else _details.keyed_rows(laws, rows, ids)
     known_rows = None if known is None else known.reindex([str(i) for i in laws.ids.tolist()])
     text = _details.text_column(known_rows)
@@ -91,31 +92,16 @@ def gather(
         "format": FORMAT,
         "version": version(),
         "title": title or _title(laws, run),
-        "metric": laws.provenance.metric or "loss",
+        "metric": metric,
         "level": level,
         "z": float(quantile(level)),
-        "family": laws.family.word,
-        "parameters": list(laws.family.parameters),
-        "scale": laws.family.scale,
-        "decay": laws.family.decay,
-        "terms": _terms(laws.family),
-        "k_range": list(laws.k_range),
-        "k_ref": laws.k_ref,
-        "k_reach": [max(1, laws.k_range[0] // 2), max(_REACH * laws.k_range[1], laws.k_pool)],
-        "k_pool": laws.k_pool,
-        "reach": laws.reach,
-        "widening": 1.0 if laws.beyond is None else laws.beyond.widening,
-        "n_pool": laws.provenance.n_pool,
+        **_described_laws(laws),
         "head": head(laws, run, dataset, quality, advised),
         "text": text,
         "curve_k": None,
-        "ids": [str(name) for name in laws.ids.tolist()],
-        "statuses": [str(member) for member in FitStatus],
-        "status_counts": _overview.status_counts(laws),
-        "caveat": caveat(laws.attrs),
         "facts": _overview.facts(laws, table, points, run, level),
         "advice_counts": _overview.advice_counts(advice),
-        "loss": _loss(table, aggregate, level, laws.provenance.metric or "loss"),
+        "loss": _loss(table, aggregate, level, metric),
     }
     arrays = _law_arrays(laws, level)
     if description["terms"] is None:
@@ -144,6 +130,29 @@ def gather(
         arrays |= part.arrays
     description["notes"] = [*notes, *room.notes]
     return dict(plain(description, "report")), arrays
+
+
+def _described_laws(laws: Laws) -> dict[str, Any]:
+    """Return what the page needs to know of the laws as a whole."""
+    family, (k_min, k_max) = laws.family, laws.k_range
+    return {
+        "family": family.word,
+        "parameters": list(family.parameters),
+        "scale": family.scale,
+        "decay": family.decay,
+        "terms": _terms(family),
+        "k_range": [k_min, k_max],
+        "k_ref": laws.k_ref,
+        "k_reach": [max(1, k_min // 2), max(_REACH * k_max, laws.k_pool)],
+        "k_pool": laws.k_pool,
+        "reach": laws.reach,
+        "widening": 1.0 if laws.beyond is None else laws.beyond.widening,
+        "n_pool": laws.provenance.n_pool,
+        "ids": [str(name) for name in laws.ids.tolist()],
+        "statuses": [str(member) for member in FitStatus],
+        "status_counts": _overview.status_counts(laws),
+        "caveat": caveat(laws.attrs),
+    }
 
 
 def _title(laws: Laws, run: Run | None) -> str:
