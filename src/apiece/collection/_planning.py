@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.progress import clock
 from apiece._base.rng import RandomState
 from apiece.collection._collect import Scoring, collect
@@ -43,7 +44,7 @@ _FACTORS: Final = (0.25, 1.0, 4.0)
 
 
 @dataclass(frozen=True, repr=False)
-class Forecast:
+class Forecast(ArrowTable):
     """What a collection will cost, and how sure its answer will be.
 
     Parameters

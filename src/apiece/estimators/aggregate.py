@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.html import table_html
 from apiece._base.typing import FloatArray
 from apiece.errors import FitError, PlanError
@@ -53,7 +54,7 @@ _EVEN: Final = 1.1127756842787055 ** -np.arange(1.0, 7.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(ArrowTable):
     r"""The law $\epsilon + b\,k^{-\lambda}$ of the mean loss, with its uncertainty.
 
     Parameters

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.progress import OnProgress, track, tracking
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.errors import FitError
@@ -63,7 +64,7 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Backtest:
+class Backtest(ArrowTable):
     """The outcome of a backtest.
 
     Parameters

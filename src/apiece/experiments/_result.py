@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apiece._base.arrow import ArrowTable
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class Experiment(ArrowTable):
     """The outcome of an experiment.
 
     Parameters

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.check import unknown_name
 from apiece._base.html import table_html
 from apiece._base.rng import RandomState, seed_from, stream
@@ -55,7 +56,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
+class Laws(ArrowTable):
     r"""The laws of ``n_points`` points, of one family with ``p`` parameters.
 
     $$\mathbb{E}[\Delta_i(k)] = \psi_k(\text{params}_i), \qquad

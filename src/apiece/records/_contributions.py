@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
 from apiece.records._moments import Moments
 
@@ -56,7 +57,7 @@ class Theory:
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class Contributions(ArrowTable):
     """A table of contributions: one row for each task and point.
 
     Parameters

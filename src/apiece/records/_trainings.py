@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.records._contributions import Contributions
 from apiece.records._moments import Moments
@@ -47,7 +48,7 @@ class Lists(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trainings:
+class Trainings(ArrowTable):
     """The trainings of a run in which each training informs about all of its points.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray, Places
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(ArrowTable):
     """Contributions on disk or in memory; what `collect` returns and `open` opens.
 
     Parameters

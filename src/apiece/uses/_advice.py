@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.html import table_html
 from apiece.losses import is_squared
 from apiece.records import POPULATION, scoped
@@ -16,7 +17,7 @@ ADVICE: Final = ("keep", "relabel", "drop", "check")
 
 
 @dataclass(frozen=True, repr=False)
-class Advice:
+class Advice(ArrowTable):
     """What to do with every row, and the measured effect of doing it.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from apiece._base.arrow import ArrowTable
 from apiece._base.progress import OnProgress, track, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray
@@ -33,7 +34,7 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, repr=False)
-class Quality:
+class Quality(ArrowTable):
     """How good a model is on rows that it has not seen.
 
     Parameters
