@@ -13,7 +13,7 @@ from apiece.engines._first_order import FirstOrderEngine
 from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
-from apiece.engines._mlp import MLPEngine
+from apiece.engines._mlp import MLPEngine, SingleMLPEngine
 from apiece.engines._models import Model, resolve_model, weight_option
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
@@ -31,6 +31,7 @@ _FAST: tuple[type[Engine], ...] = (
     MLPEngine,
     SVMEngine,
     FirstOrderEngine,
+    SingleMLPEngine,
 )
 _ALL: tuple[type[Engine], ...] = (RefitEngine, ReuseEngine, *_FAST)
 _BY_NAME: dict[str, type[Engine]] = {kind.name: kind for kind in _ALL}
@@ -44,6 +45,7 @@ EngineName = Literal[
     "poisson",
     "knn",
     "mlp",
+    "mlp-single",
     "svm",
     "first-order",
     "reuse",

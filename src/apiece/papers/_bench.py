@@ -29,6 +29,7 @@ from apiece.store import Run, open_run
 
 T = TypeVar("T")
 
+_ENGINES: Final = {"mlp": "mlp-single"}  # single precision, as in the paper
 _PAUSE: Final = 10  # times the usual gap between shards
 TEST: Final = 6000  # rows that test an addition, at most
 _SCORING: Final = 4000  # rows of the pool, at most, that score candidates, in addition to the usual
@@ -171,6 +172,7 @@ class Bench:
         common: dict[str, Any] = {
             "model": setting.model,
             "metric": setting.metric,
+            "engine": _ENGINES.get(setting.model, "auto"),
             "points": [] if setting.design == "candidates" else self.points(setting),
             "scoring": "fixed",
             "random_state": 0,
@@ -234,7 +236,7 @@ class Bench:
             strata=np.asarray(data.y),
         )
         left = max(0, plan.n_contributions - self.n_stored(setting))
-        each = self.seconds_each(setting) if left else 0.0
+        each = self.seconds_each(setting, request["engine"]) if left else 0.0
         return Cost(
             setting,
             len(self.points(setting)),
