@@ -56,6 +56,13 @@ class TestFirstOrderRegression(EngineContract):
         return choose_engine(dataset, model="ridge", engine="first-order")[0]
 
 
+class TestNetworksInSinglePrecision(EngineContract):
+    correlation = 0.99
+
+    def make(self, dataset):
+        return choose_engine(dataset, model="mlp", engine="mlp-single")[0]
+
+
 class TestLogisticWithThreeClasses(EngineContract):
     n_classes = 3
 

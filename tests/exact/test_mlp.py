@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from apiece import Dataset
 from apiece.engines import RefitEngine, resolve_model
-from apiece.engines._mlp import MLPEngine
+from apiece.engines._mlp import MLPEngine, SingleMLPEngine
 from apiece.engines._mlp_training import Recipe, initial_network
 from apiece.errors import EngineError
 from apiece.losses import resolve_loss
@@ -267,3 +267,23 @@ def test_accepted_and_declined_models(blobs, line):
     assert "MLPClassifier" in reason(blobs, "logistic")
     if "loss" in MLPRegressor().get_params():  # since scikit-learn 1.7
         assert reason(line, MLPRegressor(loss="poisson", **settings())) == "loss is poisson"
+
+
+def test_single_precision_rounds_but_leaves_means_as_they_are():
+    data = make_blobs(n=120, d=6, seed=1, shift=0.5)
+    model = MLPClassifier(20, max_iter=60, learning_rate_init=0.01, **settings())
+    double, _ = engines(data, model)
+    single, _ = engines(data, model, make=SingleMLPEngine)
+    rng = np.random.default_rng(0)
+    differences, sizes = [], []
+    for seed in range(12):
+        order = rng.permutation(data.n_pool)
+        task = Task(seed, order[:40], order[40:50], seed)
+        exact, rounded = double.run(task).delta, single.run(task).delta
+        differences.append(rounded - exact)
+        sizes.append(exact)
+    by_set = np.mean(differences, axis=1)
+    assert np.any(differences)
+    assert np.std(differences) < 0.05 * np.std(sizes)
+    assert abs(np.mean(by_set)) < 4 * np.std(by_set, ddof=1) / len(by_set) ** 0.5
+    assert np.var(np.add(sizes, differences)) == pytest.approx(np.var(sizes), rel=0.05)

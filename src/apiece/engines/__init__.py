@@ -7,7 +7,7 @@ from apiece.engines._groups import GroupEngine, choose_group_engine
 from apiece.engines._knn import KNNEngine
 from apiece.engines._linear import LinearEngine
 from apiece.engines._logistic import LogisticEngine
-from apiece.engines._mlp import MLPEngine
+from apiece.engines._mlp import MLPEngine, SingleMLPEngine
 from apiece.engines._models import (
     MODELS,
     CoupledFolds,
@@ -41,6 +41,7 @@ __all__ = [
     "RefitEngine",
     "ReuseEngine",
     "SVMEngine",
+    "SingleMLPEngine",
     "Surrogate",
     "base_name",
     "choose_engine",
