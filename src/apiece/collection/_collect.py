@@ -124,9 +124,9 @@ def collect(
         ``samples`` are asked for, a pilot of 50 trainings chooses ``refit`` or ``reuse``.
         ``refit`` trains the model anew for every contribution. ``reuse`` trains it once for each
         training set and learns the laws of all points from the losses. ``first-order``
-        approximates by influence functions, ``mlp-single`` by single precision, which the run and
-        every result from it then say, with the correlation with exact contributions. Also a subclass of `Engine`, or an `Engine` whose
-        further settings are kept.
+        approximates by influence functions, ``mlp-single`` by single precision; the run and every
+        result from it then say so, with the correlation with exact contributions. Also a subclass
+        of `Engine`, or an `Engine` whose further settings are kept.
     points
         Positions in the pool to value, all by default; ``[]`` to value the candidates alone.
     candidates
