@@ -6,7 +6,8 @@ A page marks where a table goes::
     <!-- /table -->
 
 Words after the name choose rows and columns, such as ``data=higgs columns=k,ratio`` (with ``;``
-between names that have commas, and quotes around names that have spaces).
+between names that have commas, and quotes around names that have spaces); ``what="exponent.*"`` is
+a regular expression for the whole cell.
 A page that has ``<!-- results: NAME -->`` instead gets the whole file when the site is built.
 With ``--check`` nothing is written; pages that differ from their files are listed, and the
 exit code is 1.
@@ -40,7 +41,7 @@ def table(content: dict[str, Any], words: str) -> list[str]:
         columns = {name: columns[name] for name in names.split(";" if ";" in names else ",")}
     rows = content["rows"]
     for key, value in chosen.items():
-        rows = [row for row in rows if str(row[key]) == value]
+        rows = [row for row in rows if str(row[key]) == value or re.fullmatch(value, str(row[key]))]
     if not rows:
         raise SystemExit(f"{content['name']}.json has no rows with {words.strip()!r}")
     return [*head(columns), *(line(row, columns) for row in rows), ""]

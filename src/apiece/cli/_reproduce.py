@@ -110,9 +110,11 @@ def reproduce(
 
 
 def _show(table: pd.DataFrame) -> None:
-    """Print the rows, then for each cell below the paper's number why it is lower."""
+    """Print the rows, their scale, and why a cell is below the paper's number or noisy."""
     show_table(table.drop(columns="why lower", errors="ignore"))
+    say(table.attrs["scale"])
     for row in table.to_dict("records"):
         if row.get("why lower"):
             names = ", ".join(str(row[name]) for name in ("data", "model", "loss"))
-            say(f"{names}: {row['measured']:.3f} of {row['paper']:.3f}. {row['why lower']}")
+            paper = f" of {row['paper']:.3f}" if row["paper"] == row["paper"] else ""
+            say(f"{names}: {row['measured']:.3f}{paper}. {row['why lower']}")

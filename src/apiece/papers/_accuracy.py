@@ -98,7 +98,8 @@ def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
     "figure2",
     "The likelihood estimator on one point",
     *("uniform",),
-    paper="IMDB: one point, 100 samples; the curve allows more deviation at small sizes.",
+    paper="The curve allows more deviation at small sizes.",
+    scale="one point of IMDB, 100 samples",
 )
 def figure2(bench: Bench) -> Artifact:
     """Samples of one point and the law fitted to them, with its interval."""

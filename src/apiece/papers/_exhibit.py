@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_COUNTED: Final = (  # columns that say how much was measured
+    ("points", "points"),
+    ("samples per size", "samples per size"),
+    ("samples", "samples"),
+    ("true from", "samples behind true values"),
+    ("repeats", "repeats"),
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Artifact:
     """A table, its figure if there is one, and a note about how it was measured."""
@@ -64,6 +73,16 @@ class Exhibit:
     make: Callable[[Bench], Artifact]
     finish: Callable[[pd.DataFrame], pd.DataFrame]
 
+    def here(self, table: pd.DataFrame) -> str:
+        """Return points, samples and repeats of some rows, in words."""
+        known = [(table[name].dropna(), words) for name, words in _COUNTED if _counts(table, name)]
+        return ", ".join(f"{_span(cells)} {words}" for cells, words in known if len(cells))
+
+    def scales(self, table: pd.DataFrame) -> str:
+        """Return points, samples and repeats of some rows, and those of the paper."""
+        parts = {"Here": self.here(table), "In the paper": self.scale}
+        return " ".join(f"{name}: {words}." for name, words in parts.items() if words)
+
 
 EXHIBITS: Final[dict[str, Exhibit]] = {}
 
@@ -84,6 +103,17 @@ def exhibit(
         return make
 
     return register
+
+
+def _counts(table: pd.DataFrame, name: str) -> bool:
+    """Whether a column has counts; pairs of models have two in a cell."""
+    return name in table and table[name].dtype.kind in "iuf"
+
+
+def _span(cells: pd.Series[Any]) -> str:
+    """Return the least and the largest count."""
+    ends = dict.fromkeys(f"{end:,.0f}" for end in (cells.min(), cells.max()))
+    return " to ".join(ends)
 
 
 def names() -> tuple[str, ...]:

@@ -48,23 +48,28 @@ def overall(laws: Laws, means: Means) -> float:
 
 
 def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
-    """Add why a cell is below the paper's number, as far as the other columns show it."""
+    """Add why a cell is below the paper's number, or too noisy, as far as other columns show it."""
     return table.assign(**{"why lower": [_why(row) for row in table.to_dict("records")]})
 
 
 def _why(row: dict[Hashable, Any]) -> str:
-    measured, paper = row["measured"], row["paper"]
-    if paper is None or not measured < paper:
-        return ""
-    ceiling, series = row["ceiling by noise"], row["series law"]
+    measured, ceiling, series = row["measured"], row["ceiling by noise"], row["series law"]
+    paper = float("nan") if row["paper"] is None else row["paper"]
     reasons = []
-    if ceiling < paper:
-        wanted = row["samples for 0.9"]
-        more = f", 0.9 with {wanted:,.0f} samples" if ceiling < ENOUGH and wanted == wanted else ""
-        reasons.append(f"noise: true curves would reach {ceiling:.3f}{more}")
-    if ceiling - measured > _LARGE * (paper - measured) and series > measured:
+    if ceiling < ENOUGH or measured < paper > ceiling:
+        reasons.append(f"noise: true curves would reach {ceiling:.3f}{_enough(row)}")
+    if measured < paper and ceiling - measured > _LARGE * (paper - measured) and series > measured:
         reasons.append(f"straight lines: the series law reaches {series:.3f} on the same means")
-    return "; ".join(reasons) or "not explained"
+    return "; ".join(reasons) or ("not explained" if measured < paper else "")
+
+
+def _enough(row: dict[Hashable, Any]) -> str:
+    """Say how many samples lift a low ceiling to 0.9."""
+    if row["ceiling by noise"] >= ENOUGH:
+        return ""
+    wanted = row["samples for 0.9"]
+    is_known = wanted is not None and wanted == wanted
+    return f", {ENOUGH} with {wanted:,.0f} samples" if is_known else "; no signal at some size yet"
 
 
 @exhibit(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import re
 import shutil
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.files import cannot_write, make_folder, write_whole
 from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Exhibit, names
+from apiece.papers._exhibit import EXHIBITS, Exhibit, names
 from apiece.papers._measured import Measured
+from apiece.papers._runs import PAPER_LOSS
 from apiece.papers._sources import SOURCES
 from apiece.papers._verdict import markdown_verdict
 from apiece.plots import style
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE: Final = "reproduction.md"
-_MOST_ROWS: Final = 12  # of a folded table; more are in the file alone
 _IN_FILE: Final = ("± over repeats", "± paper", "Spearman")  # only in the table of all rows
 
 
@@ -57,7 +58,8 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
         A remark about the data, such as which embeddings they are.
     """
     written = [name for name in names() if (folder / f"{name}.md").is_file()]
-    sections = [(folder / f"{name}.md").read_text() for name in written]
+    said: dict[str, str] = {}
+    sections = [_short(EXHIBITS[name], Measured.read(name, folder), said) for name in written]
     text = _once(_opening(bench, folder, note) + "".join(sections))
     target = folder / PAGE if page is None else page
     if page is not None:
@@ -99,8 +101,7 @@ def _opening(bench: Bench, folder: Path, note: str) -> str:
     absent = [source.title for source in SOURCES.values() if source.title not in known]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     partial = (
-        "Incomplete runs were used as they were, and runs of a smaller scale where there was none "
-        "of this one.\n"
+        "Incomplete runs were used as they are, and runs of a smaller scale where none exists."
         if bench.stored
         else ""
     )
@@ -108,9 +109,10 @@ def _opening(bench: Bench, folder: Path, note: str) -> str:
 
 `apiece reproduce all --scale {bench.scale.name}` measures the tables and figures of Covert, Ji,
 Hashimoto and Zou, [Scaling Laws for the Value of Individual Data Points in Machine
-Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with the paper's numbers.
-{partial}**Each table states its points, samples and repeats, and those of the paper.** The loss is
-`softmax_of_proba`, which the paper's code computes, unless a table says otherwise.
+Learning](https://arxiv.org/abs/2405.20456), ICML 2024. {partial}
+Each part states its points, samples and repeats (one if not stated), and those of the paper. The
+paper's numbers are in brackets. `apiece reproduce NAME --stored` prints all numbers of a part, also
+for datasets that are not in the paper, and the commit that measured them; it needs no data.
 {missing}
 {markdown_verdict(by_name)}
 {note}
@@ -118,26 +120,60 @@ Learning](https://arxiv.org/abs/2405.20456), ICML 2024, and compares them with t
 
 
 def _section(exhibit: Exhibit, measured: Measured, table: pd.DataFrame) -> str:
-    kind = exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+    kind = _kind(exhibit)
     lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}"]
-    if exhibit.scale:
-        lines += [f"Its scale: {exhibit.scale}."]
-    lines += [""]
+    lines += [exhibit.scales(table), ""]
+    for image in measured.images:
+        lines += [f"![{kind}]({image})", ""]
+    lines += [markdown(table), ""]
+    for note in (exhibit.note, *measured.notes()):
+        lines += [note, ""] if note else []
+    lines += [f"{measured.origins()} [All numbers]({exhibit.name}.csv)", ""]
+    return "\n".join(lines)
+
+
+def _kind(exhibit: Exhibit) -> str:
+    return exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+
+
+def _short(exhibit: Exhibit, measured: Measured, said: dict[str, str]) -> str:
+    """Return the section of the page: images, and what can be compared with the paper.
+
+    ``said`` has the scales that earlier sections state, and where; this one adds its own.
+    """
+    kind, table = _kind(exhibit), exhibit.finish(measured.table())
+    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
     for image in measured.images:
         lines += [f"![{kind}]({image})", ""]
     part = _compared(table)
     if len(part):
-        lines += [markdown(part), ""]
-    rest = table.drop(index=part.index)
-    n_more = f"{len(rest)} {'more ' if len(part) else ''}{'row' if len(rest) == 1 else 'rows'}"
-    if 0 < len(rest) <= _MOST_ROWS:
-        lines += [f'<details markdown="1"><summary>{n_more}</summary>', ""]
-        lines += [markdown(rest), "", "</details>", ""]
+        lines += [markdown(_wide(part) if "method" in part else part), ""]
     for note in (exhibit.note, *measured.notes()):
         lines += [note, ""] if note else []
-    where = f"All numbers, {n_more}" if len(rest) > _MOST_ROWS else "All numbers"
-    lines += [f"{measured.origins()} [{where}]({exhibit.name}.csv)", ""]
-    return "\n".join(lines)
+    scales = {"Here": exhibit.here(table), "In the paper": exhibit.scale}
+    states = [
+        f"{where}: {f'as for {said[words]}' if words in said else words}."
+        for where, words in scales.items()
+        if words
+    ]
+    said.update({words: kind for words in scales.values() if words and words not in said})
+    return "\n".join([*lines, " ".join([*states, f"[Numbers]({exhibit.name}.csv)"]), ""])
+
+
+def _wide(part: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each dataset and one column for each method, with the paper's number."""
+    digits = 2 if "± of the mean" in part else 3
+
+    def cell(row: dict[Hashable, Any]) -> str:
+        return f"{row['measured']:.{digits}f} ({row['paper']:.{digits}f})"
+
+    cells = [cell(row) for row in part.to_dict("records")]
+    wide = part.assign(cell=cells).pivot_table(
+        index="data", columns="method", values="cell", aggfunc="first", sort=False
+    )
+    if "± of the mean" in part:
+        wide["±"] = part.groupby("data", sort=False)["± of the mean"].max()
+    return wide.reset_index().rename_axis(columns=None)
 
 
 def _compared(table: pd.DataFrame) -> pd.DataFrame:
@@ -145,6 +181,8 @@ def _compared(table: pd.DataFrame) -> pd.DataFrame:
     if "paper" not in table:
         return table[:0]
     known = table[table["paper"].notna()].drop(columns=list(_IN_FILE), errors="ignore")
+    if "loss" in known:  # the paper has one loss
+        known = known[known["loss"] == PAPER_LOSS].drop(columns="loss")
     return known[known["method"] != "preceding"] if "method" in known else known
 
 

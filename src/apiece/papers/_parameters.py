@@ -52,8 +52,9 @@ def table2(bench: Bench) -> Artifact:
             settings = [Setting(dataset, model) for model in pair]
             if not all(bench.has(setting) for setting in settings):
                 continue
-            alphas = []
+            alphas, samples = [], []
             for setting in settings:
+                samples.append(setting_columns(bench, setting)["samples per size"])
                 laws = bench.laws(setting)
                 alphas.append(pd.Series(laws.alpha, index=laws.ids)[reliable(laws)])
             both = pd.concat(alphas, axis=1, join="inner")
@@ -63,6 +64,7 @@ def table2(bench: Bench) -> Artifact:
                     "data": bench.title(dataset),
                     "models": f"{TITLES[pair[0]]} / {TITLES[pair[1]]}",
                     "points": len(both),
+                    "samples per size": " / ".join(f"{count:,}" for count in samples),
                     "measured": both.corr().iloc[0, 1] if len(both) >= _FEWEST else np.nan,
                     "paper": known.get(dataset),
                 }
@@ -195,6 +197,7 @@ exhibit(
     "The law of the dataset as a whole",
     "grid",
     paper="Equation 2: the mean loss falls as ε + b / k^λ.",
+    scale="no numbers",
 )
 def aggregate(bench: Bench) -> Artifact:
     """Mean losses of the training sets, and the law through them."""

@@ -180,7 +180,8 @@ def measured(
     Returns
     -------
     pandas.DataFrame
-        The rows, with their points and samples.
+        The rows, with their points and samples; ``attrs["scale"]`` says both, the paper's,
+        and which code measured them.
 
     Examples
     --------
@@ -191,7 +192,12 @@ def measured(
     """
     (each,) = _exhibits(one_of("table or figure", name, names()))
     folder = PACKAGED if to is None else Path(to) / scale
-    return EXHIBITS[each].finish(Measured.read(each, folder).table())
+    found = Measured.read(each, folder)
+    table = EXHIBITS[each].finish(found.table())
+    table.attrs["scale"] = "\n".join(
+        [EXHIBITS[each].scales(table), *found.notes(), found.origins()]
+    )
+    return table
 
 
 def _earlier(bench: Bench, name: str) -> Measured:

@@ -40,7 +40,7 @@ def test_a_law_holds_fails_or_is_too_noisy_to_judge():
     assert "SVM" in claim
     assert answer == "yes on IMDB; not on adult; not shown on MAGIC, too noisy"
     assert numbers == "R² 0.50 to 0.95; noise allows 0.60 to 0.99"
-    assert scale == "200 points, 40 samples per size"
+    assert scale == "200 points, 40 samples"
 
 
 def test_the_best_choice_may_be_worse_by_a_standard_error():
