@@ -21,7 +21,8 @@ _REFITTED: Final = 10  # points that are refitted at each of three sizes
     paper="No times are given; its code fits two models for every contribution.",
     note="*minutes*: time to collect the run, without pauses. Columns *ms each* and *ms "
     "refitted* are processor time per contribution, by the engine and by refitting the same model "
-    f"({_REFITTED} points at each of three sizes). Column *hours refitted* is the run at that rate.",
+    f"({_REFITTED} points at each of three sizes). Column *hours refitted* is the "
+    "run at that rate.",
 )
 def speed(bench: Bench) -> Artifact:
     """List the runs, how long each took, and how long two fits per contribution would take."""
