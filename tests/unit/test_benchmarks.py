@@ -95,6 +95,16 @@ def test_the_page_of_benchmarks_has_every_file_under_its_name():
         assert f"<!-- results: {file.stem} -->" in section, file.stem
 
 
+def test_a_marker_may_choose_rows_by_a_pattern(make, tmp_path):
+    results = make("theory", {"what": "{}"}, {})
+    for what in ("constant at k = 50", "constant at k = 400", "exponent"):
+        results.add(what)
+    page = page_with(tmp_path, 'theory what="exponent|.* = 400"')
+    assert tables(tmp_path).returncode == 0
+    assert "| constant at k = 400 |\n| exponent |\n" in page.read_text()
+    assert "k = 50" not in page.read_text()
+
+
 def test_a_marker_without_a_file_is_refused(tmp_path):
     page_with(tmp_path, "absent")
     assert "no absent.json" in tables(tmp_path).stderr
