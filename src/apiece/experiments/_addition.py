@@ -26,7 +26,7 @@ from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
 from apiece.store import Run
-from apiece.uses import Rules, baselines, make_rules
+from apiece.uses import Limits, Rules, baselines, make_rules
 
 RIVALS = ("have", "influence", "margin", "k-center", "largest-size-mean")
 
@@ -117,10 +117,7 @@ def addition(
     pool = CandidatePool.of(dataset, sizes, seed_from(random_state), progress, **settings)
     laws = pool.laws
     rules = make_rules(
-        take=take,
-        quotas=quotas,
-        costs=None,
-        budget=None,
+        Limits(take, quotas),
         ids=laws.ids,
         labels=pool.trial.dataset.points_y[pool.trial.dataset.n_pool :],
         is_known=laws.has_law,
@@ -207,14 +204,9 @@ def acquire(
     """
     pool = CandidatePool.of(dataset, [int(at)], seed_from(random_state), progress, **settings)
     laws = pool.laws
+    costs = np.ones(laws.n_points) if costs is None else costs
     rules = make_rules(
-        take=None,
-        quotas=None,
-        costs=np.ones(laws.n_points) if costs is None else costs,
-        budget=budget,
-        ids=laws.ids,
-        labels=None,
-        is_known=laws.has_law,
+        Limits(costs=costs, budget=budget), ids=laws.ids, labels=None, is_known=laws.has_law
     )
     values = apiece.value(pool.run, source="samples")["value"].to_numpy()
     chosen = {"scaling": rules.pick(laws.mean(float(at))), "shapley": rules.pick(values)}

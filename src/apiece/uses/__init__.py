@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apiece.uses import baselines, interop
 from apiece.uses._advice import ADVICE, Advice
+from apiece.uses._advising import advise
 from apiece.uses._agreement import agreement
 from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._boundary import boundary, boundary_relation
@@ -31,12 +32,13 @@ from apiece.uses._plausible import plausibility
 from apiece.uses._quality import Quality, quality
 from apiece.uses._ranks import add_ranks, draw_values, drawn_values
 from apiece.uses._redundancy import Joint, Together
-from apiece.uses._rules import Quotas, Rules, make_rules
+from apiece.uses._rules import Limits, Quotas, Rules, make_rules
+from apiece.uses._run_data import data_of
 from apiece.uses._samples import value_samples
+from apiece.uses._selecting import Redundancy, select
 from apiece.uses._sequence import sequence
 from apiece.uses._theory import theory
-from apiece.uses._value import values_of_laws
-from apiece.uses._verbs import Redundancy, Source, advise, compare, data_of, select, value
+from apiece.uses._valuing import Source, compare, value
 from apiece.uses._weights import SizeWeights, nodes
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Joint",
     "Kind",
     "LeaveOneOut",
+    "Limits",
     "Quality",
     "Quotas",
     "Redundancy",
@@ -91,5 +94,4 @@ __all__ = [
     "theory",
     "value",
     "value_samples",
-    "values_of_laws",
 ]

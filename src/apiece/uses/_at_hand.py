@@ -35,8 +35,8 @@ from apiece.laws import Laws
 from apiece.records import Task
 from apiece.uses._outside import folds_of
 from apiece.uses._redundancy import Joint
-from apiece.uses._rules import Basket, Quotas, Rules, make_rules
-from apiece.uses._select import labels_of
+from apiece.uses._rules import Basket, Limits, Rules, make_rules
+from apiece.uses._select import JointSettings, labels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,18 +51,11 @@ _NOBODY: Final = np.empty(0, dtype=np.int64)
 
 
 def picks_at_hand(
-    dataset: Dataset,
     have: Any,
+    limits: Limits,
+    joint: JointSettings,
     *,
     laws: Laws | None = None,
-    take: int | None = None,
-    quotas: Quotas | None = None,
-    costs: Any = None,
-    budget: float | None = None,
-    model: Any = None,
-    metric: Any = None,
-    engine: Any = "auto",
-    shortlist: int | None = None,
     level: float = 0.9,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -70,19 +63,17 @@ def picks_at_hand(
 
     Parameters
     ----------
-    dataset
-        The points, held or not, and the validation set if there is one.
     have
         Ids of the points that are held.
+    limits
+        How many picks, of which classes, at which cost.
+    joint
+        The data, held points and validation set included; what is trained; and how many of the
+        best single points are valued together, 10 for each pick by default, and at least 100.
     laws
         Laws of the points to choose from, which screen them; None values all of them.
-    take, quotas, costs, budget, level
-        As in `picks_from_laws`.
-    model, metric, engine
-        As in `collect`.
-    shortlist
-        How many of the best single points are valued together; 10 for each pick by default, and at
-        least 100.
+    level
+        Coverage of the intervals.
     seed
         Decides the parts of the scoring rows.
 
@@ -95,34 +86,31 @@ def picks_at_hand(
     import pandas as pd
     from scipy.stats import t
 
+    dataset = joint.dataset
+    assert dataset is not None  # `select` looks for it
     ids = dataset.ids if laws is None else laws.ids
     held, position = np.unique(dataset.positions(have)), dataset.positions(ids)
     alone = np.zeros(len(ids)) if laws is None else laws.mean(float(len(held)))
     alone = np.where(np.isin(position, held), np.nan, alone)
     is_known = np.isfinite(alone)
     labels = dataset.labels()[position] if laws is None else labels_of(laws, dataset)
-    rules = make_rules(
-        take=take,
-        quotas=quotas,
-        costs=costs,
-        budget=budget,
-        ids=ids,
-        labels=labels,
-        is_known=is_known,
-    )
+    rules = make_rules(limits, ids=ids, labels=labels, is_known=is_known)
     near = np.flatnonzero(is_known)
-    n_near = max(_EACH * min(rules.take, len(near)), _NEAR) if shortlist is None else shortlist
+    n_near = joint.shortlist
+    if n_near is None:
+        n_near = max(_EACH * min(rules.take, len(near)), _NEAR)
     if laws is not None:
         near = rules.shortlist(alone, max(n_near, _BEST))
-    at_hand = AtHand(dataset, held, position[near], model, metric, engine, seed, n_near)
-    joint = at_hand.pick(rules.of(near))
-    promise = at_hand.promise(rules.of(near), len(joint.rows))
-    rows, half = near[joint.rows], float(t.ppf((1 + level) / 2, at_hand.n_free))
+    trained = joint.model, joint.metric, joint.engine
+    at_hand = AtHand(dataset, held, position[near], *trained, seed, n_near)
+    found = at_hand.pick(rules.of(near))
+    promise = at_hand.promise(rules.of(near), len(found.rows))
+    rows, half = near[found.rows], float(t.ppf((1 + level) / 2, at_hand.n_free))
     # The rows that chose the picks flatter them, so their gains are scaled to what is promised.
-    flattery = promise.gain[-1] / joint.gain.sum() if len(rows) and joint.gain.sum() > 0 else 1.0
+    flattery = promise.gain[-1] / found.gain.sum() if len(rows) and found.gain.sum() > 0 else 1.0
     columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
     for name, mean, error in (
-        ("value", flattery * joint.gain, joint.error),
+        ("value", flattery * found.gain, found.error),
         ("gain", promise.gain, promise.error),
     ):
         low, high = ("low", "high") if name == "value" else ("gain_low", "gain_high")
@@ -131,7 +119,7 @@ def picks_at_hand(
         columns["alone"] = alone[rows]
     if labels is not None:
         columns["label"] = labels[rows]
-    if costs is not None:
+    if limits.costs is not None:
         columns["cost"] = rules.cost[rows]
     return pd.DataFrame(columns, index=pd.Index(ids[rows], name="point"))
 

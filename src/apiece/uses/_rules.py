@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -123,22 +123,30 @@ def _rising(key: FloatArray, n_first: int) -> Iterator[int]:
     yield from rest[np.argsort(key[rest], kind="stable")].tolist()
 
 
+class Limits(NamedTuple):
+    """What a user wants of picks, as in `select`: how many, of which classes, at which cost.
+
+    Examples
+    --------
+    >>> Limits(take=2).budget is None
+    True
+    """
+
+    take: int | None = None
+    quotas: Quotas | None = None
+    costs: Any = None
+    budget: float | None = None
+
+
 def make_rules(
-    *,
-    take: int | None,
-    quotas: Quotas | None,
-    costs: Any,
-    budget: float | None,
-    ids: AnyArray,
-    labels: AnyArray | None,
-    is_known: BoolArray,
+    limits: Limits, *, ids: AnyArray, labels: AnyArray | None, is_known: BoolArray
 ) -> Rules:
-    """Check what a user asks for, and turn it into rules.
+    """Check what a user wants of picks, and turn it into rules.
 
     Parameters
     ----------
-    take, quotas, costs, budget
-        As in `select`.
+    limits
+        How many picks, of which classes, at which cost.
     ids, labels
         Names and labels of the points, each of shape ``(n_points,)``.
     is_known
@@ -146,13 +154,12 @@ def make_rules(
 
     Examples
     --------
-    >>> rules = make_rules(
-    ...     take=2, quotas=None, costs=None, budget=None, ids=np.arange(3), labels=None,
-    ...     is_known=np.ones(3, dtype=bool),
-    ... )
+    >>> is_known = np.ones(3, dtype=bool)
+    >>> rules = make_rules(Limits(take=2), ids=np.arange(3), labels=None, is_known=is_known)
     >>> rules.pick(np.array([0.1, 0.3, 0.2]))
     array([1, 2])
     """
+    take, quotas, costs, budget = limits
     n_known = int(is_known.sum())
     if (costs is None) != (budget is None):
         given, missing = ("costs", "budget") if budget is None else ("budget", "costs")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from apiece._base.check import one_of
-from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import largest_size
 from apiece.data import Dataset
@@ -16,7 +15,7 @@ from apiece.laws import Laws, quantile
 from apiece.uses._kinds import size_weights
 from apiece.uses._ranks import drawn_values
 from apiece.uses._redundancy import Together
-from apiece.uses._rules import Quotas, Rules, make_rules
+from apiece.uses._rules import Limits, Rules, make_rules
 from apiece.uses._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -29,117 +28,73 @@ _SHORTLIST: Final = 10  # times the picks: what is valued together
 _FEWEST: Final = 100
 
 
+class JointSettings(NamedTuple):
+    """How picks are valued together, see `apiece.select`: which data, model, loss and engine."""
+
+    redundancy: str | None = "auto"
+    dataset: Dataset | None = None
+    model: Any = None
+    metric: Any = None
+    engine: EngineName = "auto"
+    draws: int = 20
+    shortlist: int | None = None
+
+
+_ALONE: Final = JointSettings(redundancy="none")
+
+
 def picks_from_laws(
     laws: Laws,
+    limits: Limits,
+    joint: JointSettings = _ALONE,
     *,
-    take: int | None = None,
     at: float | None = None,
     until: float | None = None,
-    quotas: Quotas | None = None,
-    costs: Any = None,
-    budget: float | None = None,
-    redundancy: str | None = "auto",
-    dataset: Dataset | None = None,
-    model: Any = None,
-    metric: Any = None,
-    engine: EngineName = "auto",
-    draws: int = 20,
-    shortlist: int | None = None,
     level: float = 0.9,
-    random_state: RandomState = 0,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Pick the points that help most when added to ``at`` others.
+    r"""Pick the points that help most when added to ``at`` others; see `apiece.select`.
 
     Points are ranked by $\psi_k$ at $k$ = ``at``, or by its mean over all sizes from ``at`` to
     ``until``: what a point gives on average while the dataset grows. Equal values keep the order
     of the points; one without a law is never picked.
 
-    Parameters
-    ----------
-    laws
-        Laws of the points to choose from.
-    take
-        How many to pick.
-    at
-        Size of the training set that they join; by default the size of the pool.
-    until
-        Size that it will grow to.
-    quotas
-        ``{label: how many}``, or ``"balanced"`` to split ``take`` evenly among the classes.
-    costs, budget
-        Cost of every point (a series or mapping by id, or an array), and what may be spent. Points
-        are taken by value for the cost while the budget lasts, and only such as help.
-    redundancy
-        ``"aware"`` values every pick together with those before it, by the engine: exact
-        contributions to ``draws`` random training sets that the picks so far have joined, each
-        judged by scoring rows of its own, which are no picks; a pick raises most the lower bound
-        (the mean less a standard error) of what all picks gain.
-        ``"none"`` (or None) ranks points one by one, though near-duplicates are then picked
-        together, and points that overshoot together. ``"auto"`` is aware where ``dataset`` is
-        given, the engine is quick (linear, logistic, knn) and the pool is large enough.
-    dataset
-        The data behind the laws, for ``redundancy``.
-    model, metric, engine
-        As in `collect`; by default those of the run that the laws were fitted to.
-    draws
-        Training sets that value each point for each pick. They are scored by parts of the
-        validation rows, one for each set as long as a part has 50 rows, or without a validation set
-        by rows of the pool that are drawn with them.
-    shortlist
-        How many of the best single points are valued together; 10 for each pick by default. The
-        work is about picks x ``draws`` x ``shortlist`` contributions.
-    level
-        Coverage of the interval.
-    random_state
-        Seed of training sets and of the draws behind ``p_best``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by id, best first: ``rank`` (from 1), ``value`` (expected gain, in units of the
-        utility), ``low``, ``high``, ``p_best`` (probability, given the uncertainty of the laws,
-        that these rules pick the point), ``label`` if known, and ``cost`` if given. For
-        picks valued together, ``value`` is the gain after the picks above it, measured on training
-        sets of its own, so that the column sums to the gain of all picks;
-        ``alone`` is the gain by the law.
+    Picks that are valued together (``joint.redundancy``) are valued by the engine: exact
+    contributions to ``joint.draws`` random training sets that the picks so far have joined. Each
+    set is scored by different rows, which are no picks: parts of the validation rows, as long as a
+    part has 50 rows, or rows of the pool that are drawn with it. A pick raises most the lower
+    bound (the mean less a standard error) of what all picks gain. The work is about picks x draws x
+    shortlist contributions.
 
     Examples
     --------
     >>> laws = Laws.from_arrays(c=[1.0, 8.0, 5.0], alpha=[1.0, 2.0, 2.0], ids=["a", "b", "c"])
-    >>> picks_from_laws(laws, take=2, at=2)["value"].to_dict()
+    >>> picks_from_laws(laws, Limits(take=2), at=2)["value"].to_dict()
     {'b': 2.0, 'c': 1.25}
-    >>> picks_from_laws(laws, take=1, at=2, until=100)["value"].round(4).to_dict()
+    >>> picks_from_laws(laws, Limits(take=1), at=2, until=100)["value"].round(4).to_dict()
     {'b': 0.0513}
     """
     import pandas as pd
 
-    how = one_of("redundancy", redundancy or "none", REDUNDANCY)
+    how = one_of("redundancy", joint.redundancy or "none", REDUNDANCY)
     at, largest = _sizes(laws, at, until)
     weights = _horizon(at, until)
     sums = nodes(weights)
     estimate = laws.functional(sums.k, sums.w, level=level)
-    labels = labels_of(laws, dataset)
-    if dataset is not None:
-        dataset.check_is(laws.provenance.dataset)
-    rules = make_rules(
-        take=take,
-        quotas=quotas,
-        costs=costs,
-        budget=budget,
-        ids=laws.ids,
-        labels=labels,
-        is_known=np.isfinite(estimate.value),
-    )
-    seed = seed_from(random_state)
+    labels = labels_of(laws, joint.dataset)
+    if joint.dataset is not None:
+        joint.dataset.check_is(laws.provenance.dataset)
+    is_known = np.isfinite(estimate.value)
+    rules = make_rules(limits, ids=laws.ids, labels=labels, is_known=is_known)
     sizes = (int(at), int(at if until is None else until))
     together = None
-    if how == "aware" or (how == "auto" and _may_join(laws, dataset, model, sizes)):
-        near = _shortlist(rules, estimate.value, shortlist)
+    if how == "aware" or (how == "auto" and _may_join(laws, joint, sizes)):
+        near = _shortlist(rules, estimate.value, joint.shortlist)
         together = Together(
-            **_trained(laws, dataset, model, metric, engine),
+            **_trained(laws, joint),
             ids=laws.ids[near],
             sizes=sizes,
-            draws=draws,
+            draws=joint.draws,
             most=_most_picks(rules, near),
             seed=seed,
         )
@@ -147,15 +102,15 @@ def picks_from_laws(
         rows = rules.pick(estimate.value)
         gains = {name: column[rows] for name, column in estimate._asdict().items()}
     else:
-        joint = together.pick(rules.of(near))
-        rows, half = near[joint.rows], quantile(level) * joint.error
-        gains = {"value": joint.gain, "low": joint.gain - half, "high": joint.gain + half}
+        found = together.pick(rules.of(near))
+        rows, half = near[found.rows], quantile(level) * found.error
+        gains = {"value": found.gain, "low": found.gain - half, "high": found.gain + half}
         gains["alone"] = estimate.value[rows]
     columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1), **gains}
     columns["p_best"] = _chances(laws, weights, rules, rows, seed)
     if labels is not None:
         columns["label"] = labels[rows]
-    if costs is not None:
+    if limits.costs is not None:
         columns["cost"] = rules.cost[rows]
     if laws.is_beyond(largest) and "alone" not in columns:
         columns["status"] = [str(status) for status in laws.status_at(largest)[rows]]
@@ -204,11 +159,12 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
     return max(1, min(rules.take, len(near), affordable))
 
 
-def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int, int]) -> bool:
+def _may_join(laws: Laws, joint: JointSettings, sizes: tuple[int, int]) -> bool:
     """Whether picks can be valued together unasked: model, data and sets to draw are known."""
     from apiece.engines import is_model_name
 
-    is_known = model is not None or is_model_name(laws.provenance.model)
+    dataset = joint.dataset
+    is_known = joint.model is not None or is_model_name(laws.provenance.model)
     if dataset is None or not is_known or laws.provenance.groups is not None:
         return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
@@ -218,12 +174,11 @@ def _may_join(laws: Laws, dataset: Dataset | None, model: Any, sizes: tuple[int,
     return max(2, dataset.n_classes) <= sizes[0] and sizes[1] <= room
 
 
-def _trained(
-    laws: Laws, dataset: Dataset | None, model: Any, metric: Any, engine: EngineName
-) -> dict[str, Any]:
+def _trained(laws: Laws, joint: JointSettings) -> dict[str, Any]:
     """Return what is trained on which data: as asked, or as in the run behind the laws."""
     from apiece.engines import is_model_name
 
+    dataset, model = joint.dataset, joint.model
     if dataset is None:
         raise PlanError(
             "redundancy='aware' values points together, which needs the data: expected the dataset "
@@ -236,8 +191,8 @@ def _trained(
             f"redundancy='aware' trains the model, but {known}: expected a model. Pass model=, the "
             "one that was given to collect."
         )
-    loss = metric or laws.provenance.metric
-    return {"dataset": dataset, "model": chosen, "metric": loss, "engine": engine}
+    loss = joint.metric or laws.provenance.metric
+    return {"dataset": dataset, "model": chosen, "metric": loss, "engine": joint.engine}
 
 
 def _chances(

@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import RandomState
 from apiece.errors import ApieceWarning
 from apiece.laws import Laws, quantile
-from apiece.uses._kinds import Kind, Semivalue, Weighting, size_weights
+from apiece.uses._kinds import Kind, Semivalue, size_weights
 from apiece.uses._ranks import add_ranks, drawn_values
 from apiece.uses._weights import SizeWeights, nodes
 
@@ -26,42 +26,19 @@ def values_of_laws(
     kind: Kind | Semivalue = "shapley",
     sizes: tuple[int, int] | None = None,
     n: int | None = None,
-    a: float = 16.0,
-    b: float = 1.0,
-    weights: Weighting | None = None,
     level: float = 0.9,
     top: int | None = None,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    r"""Value every point by its law.
+    r"""Value every point by its law, see `apiece.value`.
 
     $$v_i = \sum_{k} w_k\,\psi_k(\text{params}_i)$$
 
     with the weights of [`size_weights`][apiece.uses.size_weights]. The interval is exact for
     the normal errors of the law's local coordinates (delta method). A law has no value at $k = 0$;
-    the weight of the empty set goes to $k = 1$.
-
-    Parameters
-    ----------
-    laws
-        Laws of the points.
-    kind, sizes, n, a, b, weights
-        Which value, see `size_weights`. Sizes outside ``laws.k_range`` are extrapolations; a
-        warning tells when most of the typical value comes from there.
-    level
-        Coverage of the interval.
-    top
-        Also rank the points, and give the probability that each is among the ``top`` largest.
-    random_state
-        Seed of the draws behind the ranks.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``value``, ``low``, ``high``, ``stderr`` in units of the utility, indexed by id; nan
-        for points without a law, and in all but ``value`` for points without uncertainty. With
-        ``top`` also ``rank`` (1 is the largest), ``rank_low``, ``rank_high`` and ``p_top``. Where
-        a size that counts is beyond ``laws.reach`` also ``status``, "not known".
+    the weight of the empty set goes to $k = 1$. Values are nan for points without a law, and
+    intervals for points without uncertainty. Where a size that counts is beyond ``laws.reach``
+    the table has a ``status``, "not known".
 
     Examples
     --------
@@ -71,7 +48,7 @@ def values_of_laws(
     """
     import pandas as pd
 
-    chosen = size_weights(kind, k_range=laws.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
+    chosen = size_weights(kind, k_range=laws.k_range, sizes=sizes, n=n)
     sums = nodes(SizeWeights(np.maximum(chosen.k, 1.0), chosen.w))
     estimate = laws.functional(sums.k, sums.w, level=level)
     _warn_of_extrapolation(laws, sums)

@@ -10,7 +10,7 @@ import apiece
 from apiece import Dataset, PlanError
 from apiece.cli import cli
 from apiece.uses._at_hand import AtHand
-from apiece.uses._rules import make_rules
+from apiece.uses._rules import Limits, make_rules
 
 
 def rows(n, seed=0):
@@ -26,15 +26,8 @@ def loss(X, y, X_test, y_test):
 
 def all_of(dataset, n_have, take):
     n = dataset.n_points - n_have
-    rules = make_rules(
-        take=take,
-        quotas=None,
-        costs=None,
-        budget=None,
-        ids=dataset.ids[n_have:],
-        labels=None,
-        is_known=np.ones(n, dtype=bool),
-    )
+    is_known = np.ones(n, dtype=bool)
+    rules = make_rules(Limits(take), ids=dataset.ids[n_have:], labels=None, is_known=is_known)
     places = np.arange(n_have), np.arange(n_have, dataset.n_points)
     return AtHand(dataset, *places, "logistic", None, "auto", 0), rules
 

@@ -8,7 +8,7 @@ import apiece
 from apiece.engines import choose_engine
 from apiece.errors import DataError, PlanError
 from apiece.records import Task
-from apiece.uses import make_rules, select
+from apiece.uses import Limits, make_rules, select
 
 from oracles import refit_deltas
 
@@ -129,8 +129,7 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
 
 def one_point(laws):
     """Rules that take one point, whichever."""
-    words = dict.fromkeys(("quotas", "costs", "budget", "labels"))
-    return make_rules(take=1, ids=laws.ids, is_known=laws.has_law, **words)
+    return make_rules(Limits(take=1), ids=laws.ids, labels=None, is_known=laws.has_law)
 
 
 def test_a_row_that_few_training_sets_tell_of_is_not_taken_for_a_sure_one(offer, monkeypatch):

@@ -94,10 +94,7 @@ def test_picks_neither_train_before_they_join_nor_score(monkeypatch, n_candidate
 
     monkeypatch.setattr(together, "_run", run)
     rules = uses.make_rules(
-        take=3,
-        quotas=None,
-        costs=None,
-        budget=None,
+        uses.Limits(take=3),
         ids=data.ids[points],
         labels=None,
         is_known=np.ones(len(points), dtype=bool),

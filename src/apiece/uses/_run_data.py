@@ -1,0 +1,62 @@
+"""The data, model and metric of a run, looked up again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from apiece.data import Dataset, read_again
+from apiece.errors import ApieceError, ApieceWarning, PlanError
+from apiece.store import Run
+
+
+def data_of(run: Run) -> Dataset | None:
+    """Read the data of a run again, or return None if it is not in the file where it was.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> data, _ = load_demo()
+    >>> run = apiece.collect(data, sizes=(20, 40), samples=3, progress=False)
+    >>> data_of(run).fingerprint == data.fingerprint
+    True
+    """
+    data = run.manifest.dataset
+    try:
+        return read_again(data.source, data.fingerprint)
+    except ApieceError as error:
+        if data.source:
+            warnings.warn(
+                f"the data of the run cannot be read again, so points are ranked one by one: "
+                f"{error}",
+                ApieceWarning,
+                stacklevel=3,
+            )
+        return None
+
+
+def data_again(run: Run, what: str) -> Dataset:
+    """Read the data of a run again; raise if it is not in the file where it was."""
+    data = run.manifest.dataset
+    try:
+        return read_again(data.source, data.fingerprint)
+    except ApieceError as error:
+        raise PlanError(
+            f"{what} needs the rows of the run, which cannot be read again: {error} Pass them as "
+            "dataset= (--data)."
+        ) from error
+
+
+def named(what: str, given: Any, attrs: dict[str, Any], is_known: Callable[[str], bool]) -> Any:
+    """Return the model or metric that is given, or that of the run if it has a known name."""
+    if given is not None:
+        return given
+    found = attrs.get(what)
+    if isinstance(found, str) and not is_known(found):
+        raise PlanError(
+            f"the run used the {what} {found!r}, which has no name that could be looked up: "
+            f"expected the same {what} again. Pass {what}= (--{what})."
+        )
+    return found
