@@ -1,9 +1,9 @@
 """Power laws against series laws, and accuracy for the compute, with the spread over splits.
 
 For every set and split, a table is divided into a pool and 1,000 scoring rows, which stay fixed as
-in the paper. Points of the pool are valued by logistic or ridge regression. Laws are fitted to few training
-sets of random sizes from 100 to 1,000, and compared with means over many other training sets: at
-four sizes in that range and at one beyond it. Written are two tables:
+in the paper. Points of the pool are valued by logistic or ridge regression. Laws are fitted to few
+training sets of random sizes from 100 to 1,000, and compared with means over many other training
+sets: at four sizes in that range and at one beyond it. Written are two tables:
 
 - claims-laws: R2 and rank correlation over points, for each law, inside the sizes and beyond;
 - claims-compute: correlation of values (the mean over sizes 100 to 1,000) with the true ones, and
