@@ -22,6 +22,8 @@ from sklearn.datasets import (
     load_digits,
     load_wine,
     make_friedman1,
+    make_friedman2,
+    make_friedman3,
 )
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -31,12 +33,16 @@ from threadpoolctl import threadpool_limits
 import apiece
 from _results import Results
 
-CHOSEN_ON = ("magic", "electricity", "spambase", "fried", "rare", "overlap", "higgs")
-APART = (
-    *("pol", "miniboone", "adult", "mnist", "digits", "breast_cancer", "wine"),
-    *("california_housing", "diabetes"),
+CHOSEN_ON = (
+    *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),
+    *("california_housing", "fried", "diabetes"),
 )
-REGRESSION = ("california_housing", "fried", "diabetes")
+APART = (
+    *("adult", "imdb", "cifar10", "digits", "breast_cancer", "wine", "twenty", "rings", "steps"),
+    *("wide", "seldom", "fried2", "fried3", "tails"),
+)
+REGRESSION = ("california_housing", "fried", "diabetes", "fried2", "fried3", "tails")
+COMPONENTS = 40  # of sets whose features are components in decreasing order
 BUNDLED = {
     "digits": load_digits,
     "breast_cancer": load_breast_cancer,
@@ -45,23 +51,92 @@ BUNDLED = {
 }
 
 
+def rare():
+    """Return two classes that overlap, one of them 1 % of the rows."""
+    made = np.random.default_rng(99)
+    y = (made.random(20_000) < 0.01).astype(int)
+    X = made.normal(size=(20_000, 8))
+    X[:, :4] += 0.9 * y[:, None]
+    return X, y
+
+
+def overlap():
+    """Return two classes that overlap so much that a label is hardly known."""
+    made = np.random.default_rng(98)
+    X = made.normal(size=(20_000, 8))
+    score = X[:, :4] @ [0.6, 0.4, 0.3, 0.2] - 0.5 * X[:, 0] * X[:, 1]
+    return X, (made.random(20_000) < 1 / (1 + np.exp(-score))).astype(int)
+
+
+def twenty():
+    """Return 20 classes around centres, with some overlap."""
+    made = np.random.default_rng(97)
+    y = made.integers(0, 20, 12_000)
+    return 1.1 * made.normal(size=(20, 12))[y] + 0.8 * made.normal(size=(12_000, 12)), y
+
+
+def rings():
+    """Return two classes by the distance from the middle, which a line cannot part."""
+    made = np.random.default_rng(96)
+    X = made.normal(size=(12_000, 5))
+    far = (X[:, :3] ** 2).sum(axis=1) + 0.3 * made.normal(size=12_000)
+    return np.column_stack([X, X[:, 0] ** 2 + made.normal(size=12_000)]), (far > 2.4).astype(int)
+
+
+def steps():
+    """Return three classes by thresholds of single features, 3 % of the labels at random."""
+    made = np.random.default_rng(95)
+    X = made.exponential(size=(12_000, 6))
+    y = np.where(X[:, 0] > 1, 2, np.where(X[:, 1] > 0.7, 1, 0))
+    return X, np.where(made.random(12_000) < 0.03, made.integers(0, 3, 12_000), y)
+
+
+def wide():
+    """Return two classes by a line in 80 features."""
+    made = np.random.default_rng(94)
+    X = made.normal(size=(12_000, 80))
+    score = X @ made.normal(size=80) * 0.4
+    return X, (made.random(12_000) < 1 / (1 + np.exp(-score))).astype(int)
+
+
+def seldom():
+    """Return three classes, one of them 1 % of the rows."""
+    made = np.random.default_rng(93)
+    y = made.choice(3, size=20_000, p=[0.69, 0.3, 0.01])
+    centres = np.array([[0.0, 0.0, 0.0], [1.6, 0.0, 1.0], [0.0, 2.0, -1.0]])
+    return np.column_stack([centres[y], np.zeros((20_000, 3))]) + made.normal(size=(20_000, 6)), y
+
+
+def tails():
+    """Return a quantity with heavy-tailed noise, whose scale grows with a feature."""
+    made = np.random.default_rng(92)
+    X = made.normal(size=(12_000, 6))
+    noise = made.standard_t(3, size=12_000) * np.exp(0.4 * X[:, 5])
+    return X, X @ [1.0, -1.0, 0.5, 0.5, 0.0, 0.0] + 0.5 * X[:, 0] * X[:, 1] + 0.5 * noise
+
+
+MADE = {
+    "rare": rare,
+    "overlap": overlap,
+    "twenty": twenty,
+    "rings": rings,
+    "steps": steps,
+    "wide": wide,
+    "seldom": seldom,
+    "tails": tails,
+    "fried": lambda: make_friedman1(4_000, noise=1.0, random_state=0),
+    "fried2": lambda: make_friedman2(4_000, noise=100.0, random_state=0),
+    "fried3": lambda: make_friedman3(4_000, noise=0.1, random_state=0),
+}
+
+
 def load(name: str, folder: Path, seed: int):
     """Return all rows in a random order."""
     rng = np.random.default_rng(seed)
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
-    elif name == "fried":
-        X, y = make_friedman1(4_000, noise=1.0, random_state=0)
-    elif name == "rare":
-        made = np.random.default_rng(99)
-        y = (made.random(20_000) < 0.01).astype(int)
-        X = made.normal(size=(20_000, 8))
-        X[:, :4] += 0.9 * y[:, None]
-    elif name == "overlap":
-        made = np.random.default_rng(98)
-        X = made.normal(size=(20_000, 8))
-        score = X[:, :4] @ [0.6, 0.4, 0.3, 0.2] - 0.5 * X[:, 0] * X[:, 1]
-        y = (made.random(20_000) < 1 / (1 + np.exp(-score))).astype(int)
+    elif name in MADE:
+        X, y = MADE[name]()
     elif name == "mnist":
         with np.load(folder / "mnist.npz") as file:
             X, y = file["X"].reshape(len(file["X"]), -1) / 255.0, file["y"]
@@ -69,6 +144,8 @@ def load(name: str, folder: Path, seed: int):
     else:
         with np.load(folder / f"{name}.npz") as file:
             X, y = file["X"].astype(np.float64), file["y"]
+        if name in ("cifar10", "imdb"):
+            X = X[:, :COMPONENTS]
     order = rng.permutation(len(X))
     return X[order], y[order].astype(np.float64 if name in REGRESSION else np.int64)
 

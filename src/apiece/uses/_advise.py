@@ -12,12 +12,12 @@ proper score of $p$, in which a wrong label costs little. Accuracy on the given 
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
-Nothing is changed unless wrong targets explain the table better than none (`_wrong`). The share of
-them is taken a standard error lower: with too large a share, a model that is too sure would score
-well. Then as many rows are doubted as are expected to be wrong, and of each label its share:
-changing one label alone would move the model towards the others. The more
-doubtful two thirds of them are advised, else a third, all of them if that gains by more than a
-standard error. The first set must gain, accuracy must not fall, and the standard errors of the gain
+Nothing is changed unless wrong targets explain the table better than none (`_wrong`). The likeliest
+share of them scores, and a standard error less doubts: too small a share would hide gains, and too
+many changed labels make a model too sure. As many rows are doubted as are expected to be wrong, and
+of each label its share: changing one label alone would move the model towards the others. Advice is
+about the more doubtful two thirds of them and all that are more probably wrong than right, else
+about a third. The set must gain, accuracy must not fall, and the standard errors of the gain
 and those by which the finder is sure must add up to three. The effect that is stated was chosen
 without the fold that measures it.
 """
@@ -40,7 +40,7 @@ from apiece.records import ALL_ROWS, POPULATION
 from apiece.uses._advice import Advice, reason
 from apiece.uses._outside import folds_of, mixed, outside, predict
 from apiece.uses._plausible import roughly
-from apiece.uses._wrong import careful_rate, suspect_labels, suspect_values
+from apiece.uses._wrong import Rate, rate_of_wrong, suspect_labels, suspect_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,16 +53,18 @@ _CHANCE: Final = 1.5  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
 
-# Shares of the doubted rows that are relabelled, and that are dropped next. The first that gains is
+# How far down the doubted rows go, from the most doubtful on: a third of them; two thirds and all
+# that are more probably wrong than right; all.
+_NONE, _FEW, _MOST, _ALL = range(4)
+# How far rows are relabelled, and how far the next ones are dropped. The first choice that gains is
 # the start, and later ones replace it if they gain more.
-_Shares = tuple[float, float]
-_MOST, _FEW = 2 / 3, 1 / 3
-_KEEP: Final[_Shares] = (0.0, 0.0)
-_LABELS: Final[tuple[_Shares, ...]] = (
-    *(_KEEP, (_MOST, 0.0), (_FEW, 0.0), (1.0, 0.0)),
-    *((_MOST, _FEW), (0.0, _MOST), (0.0, 1.0)),
+_Choice = tuple[int, int]
+_KEEP: Final[_Choice] = (_NONE, _NONE)
+_LABELS: Final[tuple[_Choice, ...]] = (
+    *(_KEEP, (_MOST, _MOST), (_FEW, _FEW)),
+    *((_MOST, _ALL), (_FEW, _MOST), (_NONE, _MOST), (_NONE, _ALL)),
 )
-_VALUES: Final[tuple[_Shares, ...]] = (_KEEP, (0.0, _MOST), (0.0, _FEW), (0.0, 1.0))
+_VALUES: Final[tuple[_Choice, ...]] = (_KEEP, (_NONE, _MOST), (_NONE, _FEW), (_NONE, _ALL))
 
 
 def advice_for(
@@ -98,8 +100,8 @@ def advice_for(
         part = table.take(rest)
         inner = folds_of(part.target, _INNER, seed + 1, part.groups)
         inside = _Doubt.of(part, inner, seed, doubt)
-        for position, shares in enumerate(choices):
-            target, is_kept, _ = inside.follow(shares)
+        for position, choice in enumerate(choices):
+            target, is_kept, _ = inside.follow(choice)
             prediction = _refitted(model, part, target, is_kept, table.rows_at(test), seed)
             scores.add(position, test, table.target[test], loss, prediction)
     return _advice(table, fold, doubt, scores, choices, loss, level)
@@ -164,10 +166,10 @@ class _Doubt:
 
     target: AnyArray
     order: IntArray  # rows that are doubted
+    ends: tuple[int, ...]  # of the parts of them: _NONE, _FEW, _MOST, _ALL
     to: AnyArray  # (n,)
     probability: FloatArray  # (n,), of the given target
-    rate: float  # share of wrong targets
-    sure: float  # standard errors between it and none
+    rate: Rate  # share of wrong targets
 
     @classmethod
     def of(cls, table: _Table, fold: IntArray, seed: int, known: _Doubt | None = None) -> _Doubt:
@@ -179,24 +181,23 @@ class _Doubt:
         found, rate = mixed(each, target), None if known is None else known.rate
         label, to = target[judged], target.copy()
         if table.n_classes:
-            sure = 0.0
-            if rate is None:
-                # A linear model is the steadier witness: what it cannot fit it cannot learn.
-                rate, sure = careful_rate([found[judged], each[0][judged]], label)
-            suspicion = suspect_labels(found[judged], label, rate)._replace(sure=sure)
+            # A linear model is the steadier witness: what it cannot fit it cannot learn.
+            rate = rate or rate_of_wrong([found[judged], each[0][judged]], label)
+            suspicion = suspect_labels(found[judged], label, rate)
             chance = found[np.arange(len(target)), target]
         else:
             suspicion = suspect_values(found[judged], label, rate)
+            rate = suspicion.rate
             label = (label > suspicion.to).astype(np.int64)
             chance = np.ones(len(target))
             chance[judged] = 1 - suspicion.wrong
         to[judged] = suspicion.to
-        order = _order(suspicion.wrong, label, is_even=not table.n_classes)
-        return cls(target, judged[order], to, chance, suspicion.rate, suspicion.sure)
+        order, ends = _parts(suspicion.wrong, label, is_even=not table.n_classes)
+        return cls(target, judged[order], ends, to, chance, rate)
 
-    def follow(self, shares: _Shares) -> tuple[AnyArray, BoolArray, BoolArray]:
+    def follow(self, choice: _Choice) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
-        first, last = (round(part * len(self.order)) for part in (shares[0], sum(shares)))
+        first, last = (self.ends[part] for part in choice)
         is_new, is_kept = np.zeros(len(self.to), dtype=bool), np.ones(len(self.to), dtype=bool)
         is_new[self.order[:first]] = True
         is_kept[self.order[first:last]] = False
@@ -217,9 +218,9 @@ class _Scores:
     @classmethod
     def empty(cls, n_choices: int, table: _Table, doubt: _Doubt) -> _Scores:
         loss, miss = (np.zeros((n_choices, len(table.target))) for _ in range(2))
-        rate = np.where(table.is_trusted, 0.0, doubt.rate)
+        rate = np.where(table.is_trusted, 0.0, doubt.rate.likeliest)
         weight = np.ones(len(rate)) if table.n_classes else doubt.probability
-        return cls(loss, miss, weight, rate, table.n_classes, doubt.sure)
+        return cls(loss, miss, weight, rate, table.n_classes, doubt.rate.sure)
 
     def add(
         self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
@@ -250,10 +251,12 @@ class _Scores:
     def is_possible(self, choice: int) -> bool:
         return bool(np.isfinite(self.loss[choice]).all())
 
-    def choose(self, choices: tuple[_Shares, ...], rows: BoolArray) -> tuple[int, int]:
+    def choose(self, choices: tuple[_Choice, ...], rows: BoolArray) -> tuple[int, int]:
         """Return the best way to relabel, and that with drops where they add to it; 0 is none."""
-        best = self._best(_which(choices, relabel=True, drop=False), 0, rows)
-        more = self._best(_which(choices, relabel=best > 0, drop=True), best, rows)
+        numbered = list(enumerate(choices))
+        best = self._best([i for i, (new, out) in numbered if out == new > 0], 0, rows)
+        same = choices[best][0]
+        more = self._best([i for i, (new, out) in numbered if out > new == same], best, rows)
         return best, more or best
 
     def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
@@ -266,6 +269,18 @@ class _Scores:
             if is_more and not self.harms(choice, than, rows):
                 found, short, smallest = choice, 1.0, 0.0
         return found
+
+
+def _parts(
+    wrong: FloatArray, label: IntArray, *, is_even: bool
+) -> tuple[IntArray, tuple[int, ...]]:
+    """Return the rows to doubt, from the most doubtful on, and where their parts end."""
+    order = _order(wrong, label, is_even=is_even)
+    n_few, n_most = round(len(order) / 3), round(2 * len(order) / 3)
+    rest = order[n_most:]
+    is_wrong = wrong[rest] > 0.5
+    order = np.concatenate([order[:n_most], rest[is_wrong], rest[~is_wrong]])
+    return order, (0, n_few, n_most + int(is_wrong.sum()), len(order))
 
 
 def _order(wrong: FloatArray, label: IntArray, *, is_even: bool) -> IntArray:
@@ -288,11 +303,6 @@ def _order(wrong: FloatArray, label: IntArray, *, is_even: bool) -> IntArray:
     place[wrong < _DOUBTED] = np.inf
     order = np.argsort(place, kind="stable")
     return order[place[order] <= 1]
-
-
-def _which(choices: tuple[_Shares, ...], *, relabel: bool, drop: bool) -> list[int]:
-    wanted = (relabel, drop)
-    return [i for i, (new, out) in enumerate(choices) if (new > 0, out > 0) == wanted]
 
 
 def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
@@ -344,7 +354,7 @@ def _advice(
     fold: IntArray,
     doubt: _Doubt,
     scores: _Scores,
-    choices: tuple[_Shares, ...],
+    choices: tuple[_Choice, ...],
     loss: Loss,
     level: float,
 ) -> Advice:

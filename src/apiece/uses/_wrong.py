@@ -9,10 +9,10 @@ $$P(y \mid x) = \frac{\rho}{C - 1} + \Bigl(1 - \frac{\rho C}{C - 1}\Bigr) q_y(x)
 and $a$, $b$ and $\rho$ are those that make them likeliest. Where classes merely overlap, sure
 predictions become right as they become surer, and $\rho = 0$ explains the labels as well; wrong
 labels hold the share of right predictions below one. So the likelihood ratio against $\rho = 0$ is
-the evidence of wrong labels. A second estimate is the share of labels that differ from the surest
-predictions (anchors; Liu and Tao, 2016, Patrini et al., 2017); the smaller of the two is taken. A
-label is wrong with the posterior probability that follows. It is doubted only if the features
-speak against it too: if another class has the larger likelihood, whatever the base rates are.
+the evidence of wrong labels. A model that fits badly, such as a linear one, can find wrong labels
+where there are none, so of several models the smallest share is taken. A label is wrong with the
+posterior probability that follows. It is doubted only if the features speak against it too: if
+another class has the larger likelihood, whatever the base rates are.
 
 For quantities, residuals are a mixture: Student's distribution with a scale that depends on the
 prediction, and stray values. These have nothing to do with the row, drawn from all targets, or they
@@ -33,8 +33,6 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 
 _EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
 _NOISE_EVIDENCE: Final = 10.8  # 1 of 1,000: tails of other shapes look like added noise
-_SUREST: Final = (0.1, 0.2, 0.3)  # shares of each predicted class that are anchors
-_FEWEST: Final = 20  # anchors
 _TINY: Final = 1e-4  # a model that is sure and wrong does not decide alone
 _STARTS: Final = (0.03, 0.2)  # rates from which the likeliest is searched
 _TAILS: Final = (3.0, 5.0, 10.0, 30.0)  # degrees of freedom of residuals
@@ -42,6 +40,24 @@ _STEPS: Final = 200
 _WIDE: Final = 3.0  # scales of residuals, the least that noise is wide
 _MOST: Final = 0.45  # share of stray values
 _WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a prediction
+
+
+class Rate(NamedTuple):
+    """Share of wrong labels.
+
+    Attributes
+    ----------
+    likeliest
+        The share that makes the labels likeliest.
+    careful
+        A standard error less, for what must not be too much.
+    sure
+        Standard errors between the share and none.
+    """
+
+    likeliest: float
+    careful: float
+    sure: float
 
 
 class Suspicion(NamedTuple):
@@ -55,23 +71,20 @@ class Suspicion(NamedTuple):
         What it should rather be, shape ``(n,)``.
     rate
         Share of wrong targets.
-    sure
-        Standard errors between that share and what chance does, where it was estimated.
     """
 
     wrong: FloatArray
     to: AnyArray
-    rate: float
-    sure: float = 0.0
+    rate: Rate
 
 
-def careful_rate(probas: Sequence[FloatArray], labels: IntArray) -> tuple[float, float]:
-    r"""Return the share of wrong labels less a standard error, and how sure it is that any are.
+def rate_of_wrong(probas: Sequence[FloatArray], labels: IntArray) -> Rate:
+    r"""Return the share of wrong labels.
 
-    Evidence $E$ is twice the logarithm of a ratio of likelihoods, so shares are about $\sqrt E$
-    standard errors above none. Of several models, shares are averaged, and the one with most
-    evidence says how many standard errors there are: $1 - 1 / \sqrt E$ of the share is left, and
-    nothing where chance alone could have done it. For how sure it is, evidence is averaged.
+    Evidence $E$ is twice the logarithm of a ratio of likelihoods, so a share is about $\sqrt E$
+    standard errors above none, and $1 - 1 / \sqrt E$ of it is left a standard error lower. Of
+    several models, the smallest share counts and the mean evidence; nothing is wrong where chance
+    could have made the evidence of every model.
 
     Parameters
     ----------
@@ -79,22 +92,17 @@ def careful_rate(probas: Sequence[FloatArray], labels: IntArray) -> tuple[float,
         Of each model, probabilities of the classes, shape ``(n, n_classes)``.
     labels
         Given class codes, shape ``(n,)``.
-
-    Returns
-    -------
-    tuple of float
-        The share, and the standard errors between it and none.
     """
     found = [_likeliest_rate(proba, labels) for proba in probas]
-    rate, evidence = np.mean(found, axis=0)
-    most = max(each[1] for each in found)
-    if most < _EVIDENCE:
-        return 0.0, 0.0
-    return float(rate * (1 - 1 / np.sqrt(most))), float(np.sqrt(max(evidence, 0.0)))
+    if max(evidence for _, evidence in found) < _EVIDENCE:
+        return Rate(0.0, 0.0, 0.0)
+    likeliest = min(rate for rate, _ in found)
+    sure = np.sqrt(max(float(np.mean([evidence for _, evidence in found])), 1.0))
+    return Rate(likeliest, likeliest * float(1 - 1 / sure), float(sure))
 
 
-def suspect_labels(proba: FloatArray, labels: IntArray, rate: float) -> Suspicion:
-    """Return how probably each label is wrong.
+def suspect_labels(proba: FloatArray, labels: IntArray, rate: Rate) -> Suspicion:
+    """Return how probably each label is wrong, with a careful share of wrong ones.
 
     Parameters
     ----------
@@ -106,8 +114,8 @@ def suspect_labels(proba: FloatArray, labels: IntArray, rate: float) -> Suspicio
         Share of wrong labels.
     """
     log = np.log(np.clip(proba, _TINY, 1.0))
-    right = np.exp(_log_right(_calibrated(log, labels, rate).x, log))
-    return Suspicion(*_posterior(right, labels, rate), rate)
+    right = np.exp(_log_right(_calibrated(log, labels, rate.careful).x, log))
+    return Suspicion(*_posterior(right, labels, rate.careful), rate)
 
 
 def _likeliest_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
@@ -116,12 +124,11 @@ def _likeliest_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
     plain = _calibrated(log, labels, 0.0)
     fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
     best = min(fits, key=lambda fit: fit.fun)
-    rate = min(_rate_of(best.x[-1], proba.shape[1]), _anchor_rate(proba, labels))
-    return rate, float(2 * (plain.fun - best.fun))
+    return _rate_of(best.x[-1], proba.shape[1]), float(2 * (plain.fun - best.fun))
 
 
 def suspect_values(
-    predicted: FloatArray, values: FloatArray, rate: float | None = None
+    predicted: FloatArray, values: FloatArray, rate: Rate | None = None
 ) -> Suspicion:
     """Return how probably each value has nothing to do with its row.
 
@@ -140,7 +147,7 @@ def suspect_values(
     residual = residual - np.median(residual)
     spread = values.std()
     if not spread > 0:
-        return Suspicion(np.zeros(len(values)), predicted, 0.0)
+        return Suspicion(np.zeros(len(values)), predicted, Rate(0.0, 0.0, 0.0))
     scale = _scale(predicted, np.abs(residual))
     residual = residual / scale
     any_value = norm.pdf((values - values.mean()) / spread) / spread * scale
@@ -153,10 +160,11 @@ def suspect_values(
     kind = int(evidence[1] > max(evidence[0], _NOISE_EVIDENCE))
     some, more = found[kind], evidence[kind] - (_NOISE_EVIDENCE if kind else _EVIDENCE)
     if rate is None:
-        rate = some.rate if more > 0 else 0.0
-    stray = rate * some.stray
-    wrong = stray / np.maximum(stray + (1 - rate) * some.right, 1e-300)
-    return Suspicion(wrong, predicted, rate, float(np.sqrt(max(more, 0.0))))
+        share = some.rate if more > 0 else 0.0
+        rate = Rate(share, share, float(np.sqrt(max(more, 0.0))))
+    stray = rate.careful * some.stray
+    wrong = stray / np.maximum(stray + (1 - rate.careful) * some.right, 1e-300)
+    return Suspicion(wrong, predicted, rate)
 
 
 def _log_right(theta: FloatArray, log: FloatArray) -> FloatArray:
@@ -218,19 +226,6 @@ def _posterior(right: FloatArray, labels: IntArray, rate: float) -> tuple[FloatA
     base = np.maximum(np.bincount(labels, minlength=n_classes) / len(labels), _TINY)
     likelihood = right / base
     return np.where(likelihood[rows, to] > likelihood[rows, labels], wrong, 0.0), to
-
-
-def _anchor_rate(proba: FloatArray, labels: IntArray) -> float:
-    """Return the share of labels that differ from the surest predictions."""
-    predicted, sure = proba.argmax(axis=1), proba.max(axis=1)
-    differs = predicted != labels
-    place = np.empty(len(labels))  # from the surest of a predicted class (0) to the least sure (1)
-    for label in np.unique(predicted):
-        rows = np.flatnonzero(predicted == label)
-        rows = rows[np.argsort(-sure[rows], kind="stable")]
-        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
-    anchors = [differs[place <= share] for share in _SUREST]
-    return min((float(each.mean()) for each in anchors if len(each) >= _FEWEST), default=0.0)
 
 
 class _Mixture(NamedTuple):
