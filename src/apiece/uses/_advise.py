@@ -49,7 +49,7 @@ _FOLDS: Final = 5  # that score
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
 _MATTERS: Final = 0.001  # smallest gain that matters, as a share of the loss
 _BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set
-_CHANCE: Final = 1.5  # standard errors by which accuracy may seem to fall
+_CHANCE: Final = 2.0  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
 
@@ -168,6 +168,7 @@ class _Doubt:
     order: IntArray  # rows that are doubted
     ends: tuple[int, ...]  # of the parts of them: _NONE, _FEW, _MOST, _ALL
     to: AnyArray  # (n,)
+    is_doubtful: BoolArray  # (n,), too probably wrong not to be looked at
     probability: FloatArray  # (n,), of the given target
     rate: Rate  # share of wrong targets
 
@@ -192,8 +193,10 @@ class _Doubt:
             chance = np.ones(len(target))
             chance[judged] = 1 - suspicion.wrong
         to[judged] = suspicion.to
+        is_doubtful = np.zeros(len(target), dtype=bool)
+        is_doubtful[judged] = suspicion.wrong >= _DOUBTED
         order, ends = _parts(suspicion.wrong, label, is_even=not table.n_classes)
-        return cls(target, judged[order], ends, to, chance, rate)
+        return cls(target, judged[order], ends, to, is_doubtful, chance, rate)
 
     def follow(self, choice: _Choice) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
@@ -417,7 +420,7 @@ def _rows_of_advice(
     n = len(table.ids)  # trusted rows, which have no ids, come last
     is_kept, is_new = is_kept[:n], is_new[:n]
     advice = np.full(n, "keep", dtype=object)
-    advice[doubt.order] = "check"
+    advice[doubt.is_doubtful[:n]] = "check"
     advice[~is_kept] = "drop"
     advice[is_new] = "relabel"
     is_changed = advice != "keep"

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import apiece
 from apiece import Dataset, PlanError
 from apiece.uses import ADVICE, Advice
+from apiece.uses._wrong import rate_of_wrong
 
 
 def table(n=400, share=0.1, seed=0, gap=2.2):
@@ -181,3 +182,36 @@ def test_values_with_noise_added_are_doubted_and_a_long_tail_is_not():
     assert 2 * (is_doubted & is_wrong).sum() / (is_doubted.sum() + is_wrong.sum()) > 0.5
     tail = advise(X, right + rng.lognormal(sigma=0.8, size=500))
     assert (tail["advice"] == "drop").mean() <= 0.01
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_with_a_fifth_of_the_labels_flipped_most_of_what_is_lost_comes_back(seed):
+    X, y, is_wrong = table(n=600, share=0.2, seed=seed)
+    X_test, y_test, _ = table(n=4_000, share=0.0, seed=9)
+    rows = advise(X, y).table()
+    followed = rows["to"].where(rows["advice"] == "relabel", y).astype(int).to_numpy()
+    kept = (rows["advice"] != "drop").to_numpy()
+
+    def loss(labels, rows=slice(None)):
+        proba = LogisticRegression().fit(X[rows], labels[rows]).predict_proba(X_test)
+        return -np.log(proba[np.arange(len(y_test)), y_test]).mean()
+
+    gain = loss(y) - loss(np.where(is_wrong, 1 - y, y))
+    assert loss(y) - loss(followed, kept) > 0.5 * gain
+
+
+def test_the_share_of_wrong_labels_is_the_smallest_that_any_model_needs():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4_000)
+    score = 2.5 * rng.normal(size=4_000) + 4.0 * (2 * y - 1)
+    right = 1 / (1 + np.exp(-1.28 * score))  # of the class 1, as the score has it
+    flipped = np.where(rng.random(4_000) < 0.15, 1 - y, y)
+    proba = np.column_stack([1 - right, right])
+    found = rate_of_wrong([proba], flipped)
+    assert found.likeliest == pytest.approx(0.15, abs=0.02)
+    assert 0.8 * found.likeliest < found.careful < found.likeliest
+    assert found.sure > 5
+    assert rate_of_wrong([proba], y) == (0.0, 0.0, 0.0)
+    # A model that has learned the wrong labels by heart needs none.
+    learned = np.where(np.eye(2)[flipped] > 0, 0.9, 0.1)
+    assert rate_of_wrong([proba, learned], flipped).likeliest < 0.02
