@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.svm import SVC
 
 import apiece
 import search
 from apiece import Dataset
-from apiece.engines import CoupledFolds, _glm_fit, choose_engine
+from apiece.engines import CoupledFolds, _glm, _glm_fit, choose_engine
 from apiece.errors import ApieceWarning
 from apiece.records import Task
 
@@ -36,6 +36,7 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
         ("poisson", 6_000_103),
         ("poisson", 6_000_251),
         ("logistic5", 7_000_588),
+        ("logistic2", 9_200_491),
     ],
 )
 def test_problems_that_an_engine_once_got_wrong(kind, seed):
@@ -126,3 +127,22 @@ def test_a_machine_whose_points_are_all_far_apart_is_exact():
     expected = search.contributions(dataset, task, loss)
     delta = choose_engine(dataset, model=model, metric="log_loss")[0].run(task).delta
     assert np.abs(delta - expected).max() < 1e-7 * np.abs(expected).mean()
+
+
+@pytest.mark.parametrize("seed", [2_000_912, 6_000_251])
+def test_a_bound_of_the_error_decides_what_is_computed_again(seed, monkeypatch):
+    assert search.judge("poisson", seed)[0] == "right"
+    monkeypatch.setattr(_glm, "_LIMIT", 1e300)
+    assert search.judge("poisson", seed)[0] == "wrong"
+
+
+def test_a_loss_that_overflows_is_marked_and_the_task_goes_on():
+    X = np.append(np.tile([-1.0, 1.0], 10), [1.0, 0.5, -0.5])[:, None]
+    y = np.append(np.ones(20), [1e6, 2.0, 3.0])
+    X_val, y_val = np.array([[-1.0], [200.0]]), np.ones(2)
+    dataset = Dataset.from_arrays(
+        X, y, X_val=X_val, y_val=y_val, kind="regression", standardize=False
+    )
+    engine, _ = choose_engine(dataset, model=PoissonRegressor(alpha=1e-9), metric="squared_error")
+    delta = engine.run(Task(0, np.arange(20), np.arange(20, 23), 0)).delta
+    np.testing.assert_array_equal(np.isnan(delta), [True, False, False])

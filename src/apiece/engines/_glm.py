@@ -21,8 +21,7 @@ from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
-_LARGEST = 1e12  # a larger loss is the exponential of a margin, which its rounding decides
-_SOUND = 1e-4  # smallest pivot of a scaled Hessian; below, points are fitted from scratch
+_LIMIT = 1e-4  # largest bound of the error of a contribution, relative to their mean size
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +39,15 @@ class Fitted:
     solve
         Takes the points' rows of the design and targets; returns contributions, the remaining
         relative error, and which points have converged.
+    error
+        Bound of the error of the loss.
     """
 
     loss: float
     decrement: float
     block: int
     solve: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, BoolArray]]
+    error: float = 0.0
 
 
 class GLMEngine(Engine):
@@ -62,7 +64,7 @@ class GLMEngine(Engine):
         if self.is_left_to_scikit_learn(task):
             return self.refit(task)
         fitted = self._fit(task)
-        if fitted is None or fitted.loss > _LARGEST:
+        if fitted is None or fitted.loss == np.inf:
             return self.uncertified(task)
         delta = np.empty(len(task.points))
         worst, lost = fitted.decrement, list[int]()
@@ -74,9 +76,12 @@ class GLMEngine(Engine):
             )
             worst = max(worst, float(left[is_good].max(initial=0.0)))
             lost += (start + np.flatnonzero(~is_good | ~np.isfinite(delta[block]))).tolist()
+        error = np.full(len(delta), fitted.error)
         for place in lost:
-            delta[place] = fitted.loss - self._loss_with(task, task.points[place])
-        delta[fitted.loss - delta > _LARGEST] = np.nan
+            loss, more = self._loss_with(task, task.points[place])
+            delta[place] = fitted.loss - loss
+            error[place] += more
+        delta[~(error <= _largest_error(fitted.loss, delta[np.isfinite(delta)]))] = np.nan
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
     def is_left_to_scikit_learn(self, task: Task) -> bool:
@@ -87,8 +92,10 @@ class GLMEngine(Engine):
     def _fit(self, task: Task, *more: int) -> Fitted | None:
         """Fit D and perhaps some more points; None if that does not converge."""
 
-    def _loss_with(self, task: Task, point: int) -> float:
-        """Return the loss of a fit from scratch on D and a point; nan if it does not converge.
+    def _loss_with(self, task: Task, point: int) -> tuple[float, float]:
+        """Return the loss of a fit from scratch on D and a point, and a bound of its error.
+
+        Both are nan if the fit does not converge or the loss overflows.
 
         Raises
         ------
@@ -96,24 +103,35 @@ class GLMEngine(Engine):
             If the fit converges, and the metric is not a number.
         """
         fitted = self._fit(task, point)
-        if fitted is None:
-            return float("nan")
-        if not np.isfinite(fitted.loss):
+        if fitted is None or fitted.loss == np.inf:
+            return float("nan"), float("nan")
+        if np.isnan(fitted.loss):
             self.refit(task, np.array([point]))
-        return fitted.loss
+        return fitted.loss, fitted.error
 
     def _join(self, base: BaseFit) -> Fitted:
         """Return a fit with one margin, and how points join it."""
         score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
         joining = Joining(base)
-        pivots = np.diag(base.factor) / np.linalg.norm(base.factor, axis=1)
-        is_sound = bool(pivots.min() > _SOUND)
+        steepness = score.steepness(base)
 
         def solve(x: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-            change, left, is_good = joining.solve(x, y.astype(np.float64))
-            return score.delta(change), left, is_good & is_sound
+            y = y.astype(np.float64)
+            change, left, error, is_good = joining.solve(x, y)
+            delta = score.delta(change)
+            if np.isnan(steepness):  # the error of the change has to do
+                return delta, left, is_good & (base.factor_error < _LIMIT)
+            limit = _largest_error(score.loss, delta[is_good])
+            far = np.flatnonzero(is_good & ~(steepness * error <= limit))
+            if len(far):
+                again = joining.solve(x[far], y[far], is_near=False)
+                delta[far], left[far] = score.delta(again.change), again.left
+                is_good[far] = again.is_good & (steepness * again.error <= limit)
+            return delta, left, is_good
 
-        return Fitted(score.loss, base.decrement, max(16, _ENTRIES // len(base.margins)), solve)
+        error = float(np.nan_to_num(steepness)) * float(np.sqrt(base.decrement))
+        block = max(16, _ENTRIES // len(base.margins))
+        return Fitted(score.loss, base.decrement, block, solve, error)
 
     def _rows(self, task: Task, more: tuple[int, ...]) -> tuple[FloatArray, AnyArray]:
         """Return the design and the targets of D and some more points."""
@@ -143,3 +161,9 @@ class GLMEngine(Engine):
         if not self.model.estimator.fit_intercept:
             return np.ascontiguousarray(X)
         return np.column_stack([X - self._centre, np.ones(len(X))])
+
+
+def _largest_error(loss: float, delta: FloatArray) -> float:
+    """Error of a contribution that is accepted: a share of their mean, or the loss's rounding."""
+    mean = float(np.abs(delta).mean()) if len(delta) else 0.0
+    return max(_LIMIT * mean, float(np.finfo(np.float64).eps) * loss)

@@ -55,6 +55,17 @@ class BaseFit:
     link: Link
     decrement: float
 
+    @property
+    def factor_error(self) -> float:
+        r"""Error of a solution with the factor relative to its length, in the norm of the Hessian.
+
+        Summing the Hessian over k rows and factoring it are exact for a Hessian whose entries
+        $ij$ differ by $(k + p)\epsilon\sqrt{H_{ii}H_{jj}}$. Scaled to a unit diagonal its smallest
+        eigenvalue is about the square of the smallest pivot, which multiplies the error.
+        """
+        pivots = np.diag(self.factor) / np.linalg.norm(self.factor, axis=1)
+        return float(sum(self.rows.shape) * np.finfo(np.float64).eps / pivots.min() ** 2)
+
 
 def fit_base(
     X: FloatArray,

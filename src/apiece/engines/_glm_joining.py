@@ -15,6 +15,7 @@ All points of a block are solved together; arrays have one row for each of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -88,6 +89,27 @@ _TOLERANCE = 1e-8  # length of the gradient relative to that of the change, in c
 _ACCEPTED = 1e-5  # the same at the new optimum, where the Hessian may be flatter
 
 
+class Joined(NamedTuple):
+    """Changes of the parameters when points join D, one row for each point.
+
+    Parameters
+    ----------
+    change
+        Shape ``(n, p)``.
+    left
+        Lengths of the remaining gradients relative to those of the changes, shape ``(n,)``.
+    error
+        Bounds of the errors of the changes, in the norm of the Hessian on D, shape ``(n,)``.
+    is_good
+        Which rows have converged, shape ``(n,)``.
+    """
+
+    change: FloatArray
+    left: FloatArray
+    error: FloatArray
+    is_good: BoolArray
+
+
 class Joining:
     """Solves for the change of parameters when points join D, one row for each point.
 
@@ -106,31 +128,32 @@ class Joining:
         self._gram32 = self._rows32 @ self._rows32.T if self._by_gram else None
         self._gram: FloatArray | None = None
 
-    def solve(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def solve(self, x: FloatArray, y: FloatArray, *, is_near: bool = True) -> Joined:
         """Return the changes of the parameters for points that join D one at a time.
 
         Parameters
         ----------
         x, y
             The points, shapes ``(n, p)`` and ``(n,)``.
-
-        Returns
-        -------
-        tuple
-            Changes, shape ``(n, p)``; relative lengths of the remaining gradients, shape
-            ``(n,)``; and which rows have converged, shape ``(n,)``.
+        is_near
+            Whether to try iterations in single precision first.
         """
         base = self.base
         b = solve_triangular(base.factor, x.T, lower=True, check_finite=False).T
         beta, margin = dot(b, b), x @ base.theta
-        u, left = np.empty_like(b), np.full(len(b), np.inf)
-        for method in (partial(self._fast, _NEAR), partial(self._fast, _FAR), self._newton):
+        u, left, flatter = np.empty_like(b), np.full(len(b), np.inf), np.ones(len(b))
+        methods: list[Callable[..., tuple[FloatArray, FloatArray, FloatArray]]] = [self._newton]
+        if is_near:
+            methods = [partial(self._fast, _NEAR), partial(self._fast, _FAR), self._newton]
+        for method in methods:
             hard = np.flatnonzero(np.isinf(left))
             if len(hard):
-                u[hard], left[hard] = method(b[hard], beta[hard], margin[hard], y[hard])
-        delta = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
-        converged = np.isfinite(delta).all(axis=1) & (left <= _ACCEPTED)
-        return delta, left, converged
+                rows = (b[hard], beta[hard], margin[hard], y[hard])
+                u[hard], left[hard], flatter[hard] = method(*rows)
+        change = solve_triangular(base.factor, u.T, lower=True, trans=1, check_finite=False).T
+        is_good = np.isfinite(change).all(axis=1) & (left <= _ACCEPTED)
+        error = (left * flatter + base.factor_error) * np.sqrt(dot(u, u))
+        return Joined(change, left, error, is_good)
 
     def _times_gram32(self, r: AnyArray) -> AnyArray:
         if self._gram32 is not None:
@@ -147,11 +170,12 @@ class Joining:
 
     def _fast(
         self, within: _Range, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Iterate the optimality condition in single precision, with a secant step in between.
 
         The iteration converges if the joining point changes margins by less than the radius. The
         first-order part ``t b`` stays in double precision. Rows that fail have ``left`` = inf.
+        Also returned is by how much the Hessian may be flatter at the new optimum.
         """
         C, link = self.base.C, self.base.link
         remainder = self._response.near if within is _NEAR else self._response.far
@@ -204,11 +228,12 @@ class Joining:
         eta[~is_good], left[~is_good] = 0.0, np.inf
         r = remainder(eta)
         t = link.proximal(margin - dot(q, r), beta, y, C, start=t)
-        return b * t[:, None] - r @ self._rows32, left
+        reach = np.maximum(eta.max(axis=1, initial=0.0), -eta.min(axis=1, initial=0.0))
+        return b * t[:, None] - r @ self._rows32, left, np.exp(reach.astype(np.float64))
 
     def _newton(
         self, b: FloatArray, beta: FloatArray, margin: FloatArray, y: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Newton's method with conjugate gradients, for rows whose margins change by a lot.
 
         Gradients are in double precision. Systems are solved in single precision; the next step
@@ -236,7 +261,8 @@ class Joining:
 
         end, status, _ = solve(step, start, z, max_steps=_NEWTON_STEPS)
         u = end.t[:, None] * b + end.a @ self.base.rows
-        return u, np.where(status == CONVERGED, self._left(u, b, margin, y), np.inf)
+        left = np.where(status == CONVERGED, self._left(u, b, margin, y), np.inf)
+        return u, left, np.ones(len(left))
 
     def _gradient(self, t: FloatArray, a: FloatArray, z: _Point) -> _Change:
         C = self.base.C

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from apiece._base.typing import AnyArray, FloatArray
+from apiece.losses import Loss
 from apiece.losses._series import horner, sigmoid, sigmoid_error, sigmoid_series
 from apiece.losses._softmax import curve
 
@@ -59,6 +60,10 @@ class Link(ABC):
         """Return the derivative of the mean by the margin."""
 
     @abstractmethod
+    def slope(self, metric: Loss, y: AnyArray, m: FloatArray) -> FloatArray:
+        """Return the derivative of each row's loss by its margin, shape ``(n,)``."""
+
+    @abstractmethod
     def response(self, m: FloatArray, C: float) -> Response:
         """Return the remainder around margins ``m``."""
 
@@ -82,6 +87,9 @@ class _Logit(Link):
 
     def weight(self, m: FloatArray) -> FloatArray:
         return sigmoid(m) * sigmoid(-m)
+
+    def slope(self, metric: Loss, y: AnyArray, m: FloatArray) -> FloatArray:
+        return metric.slope(y, np.stack([sigmoid(-m), sigmoid(m)], axis=1))[:, 0]
 
     def response(self, m: FloatArray, C: float) -> Response:
         return _LogitResponse(m, C)
@@ -168,6 +176,10 @@ class _Log(Link):
 
     def weight(self, m: FloatArray) -> FloatArray:
         return np.asarray(np.exp(m))
+
+    def slope(self, metric: Loss, y: AnyArray, m: FloatArray) -> FloatArray:
+        mean = np.exp(m)
+        return np.asarray(metric.slope(y, mean)[:, 0] * mean)
 
     def response(self, m: FloatArray, C: float) -> Response:
         return _LogResponse(m, C)

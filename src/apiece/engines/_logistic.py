@@ -26,7 +26,6 @@ from apiece.losses._series import sigmoid
 from apiece.records import Outcome, Task
 
 _TOGETHER = 192  # points solved together with many classes: products with the inverse read it once
-_FLATTEST = 1e5  # largest entry of an inverse Hessian; beyond, points are fitted from scratch
 _SMALL = 600  # parameters of many classes up to which double precision costs nothing
 _MOST_FEATURES = 5_000  # beyond, the Hessian of a single fit takes longer than refits do
 _MOST_PARAMETERS = 8_000  # the same for many classes: its inverse takes half a gigabyte
@@ -127,16 +126,13 @@ class LogisticEngine(GLMEngine):
                 return None
             score = SoftmaxScore(self.metric, self._validation[0], data.y_val, base)
         joining = SoftmaxJoining(base)
-        n_parameters = base.theta.size
-        flattest = float(np.diag(base.inverse.reshape(n_parameters, n_parameters)).max())
-        is_sound = flattest < _FLATTEST
 
         def solve(x: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
             delta, left, is_good = np.empty(len(y)), np.empty(len(y)), np.empty(len(y), dtype=bool)
             for batch in np.array_split(joining.by_ease(x, y), -(-len(y) // _TOGETHER)):
                 change, left[batch], is_good[batch] = joining.solve(x[batch], y[batch])
                 delta[batch] = score.delta(change)
-            return delta, left, is_good & is_sound
+            return delta, left, is_good
 
         return Fitted(score.loss, base.decrement, 5 * _TOGETHER, solve)
 

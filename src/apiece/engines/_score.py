@@ -15,12 +15,15 @@ precision.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray
+from apiece.engines._glm_fit import BaseFit
 from apiece.losses import Loss
 from apiece.losses._series import DEGREE, RADIUS, horner
 
+_ROUNDED = 1e-5  # error by single precision, relative to the mean size of contributions
 _ENTRIES = 300_000  # of the margins on the validation set that are held at once
 
 
@@ -50,6 +53,20 @@ class MarginScore:
         self._rest = (
             None if series is None else [(c / len(y)).astype(np.float32) for c in series[2:]]
         )
+        self._curvature = 0.0 if series is None else 2 * float(np.abs(series[2]).max())
+        self._size = np.sqrt(np.einsum("np,np->p", V, V) / len(y))
+
+    def steepness(self, base: BaseFit) -> float:
+        """Length of the loss's gradient, dual to the norm of the Hessian; nan without a derivative.
+
+        An error of the parameters changes the loss by at most this times its length.
+        """
+        if not self._metric.has_slope:
+            return float("nan")
+        slope = base.link.slope(self._metric, self._y, self._margins)
+        gradient = self._V.T @ slope / len(self._y)
+        dual = solve_triangular(base.factor, gradient, lower=True, check_finite=False)
+        return float(np.linalg.norm(dual))
 
     def delta(self, change: FloatArray) -> FloatArray:
         """Contributions for changes of the parameters, one in each row.
@@ -75,10 +92,23 @@ class MarginScore:
         terms = horner(self._rest, eta, np.empty_like(eta))
         terms *= eta
         fall = -(change @ self._first) - dot(terms, eta)
-        far = np.flatnonzero(~((eta.max(axis=1) < RADIUS) & (eta.min(axis=1) > -RADIUS)))
+        is_near = (eta.max(axis=1) < RADIUS) & (eta.min(axis=1) > -RADIUS)
+        mean = np.abs(fall[is_near]).mean() if is_near.any() else 0.0
+        is_near &= self._rounding(change, eta) <= _ROUNDED * mean
+        far = np.flatnonzero(~is_near)
         if len(far):
             fall[far] = self._exact(change[far])
         return np.asarray(fall, dtype=np.float64)
+
+    def _rounding(self, change: FloatArray, eta: AnyArray) -> FloatArray:
+        """Error of contributions by the single precision of ``eta``, shape ``(n_models,)``.
+
+        The products of a row and a change may cancel, so the error of their sum is relative to
+        their root mean square. It enters the series from the second term on.
+        """
+        each = change * self._size
+        error = np.finfo(np.float32).eps * np.sqrt(dot(each, each))
+        return np.asarray(self._curvature * error * np.sqrt(dot(eta, eta) / eta.shape[1]))
 
     def _exact(self, change: FloatArray) -> FloatArray:
         margins = change @ self._V.T

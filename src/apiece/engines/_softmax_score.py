@@ -20,10 +20,9 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.engines._softmax_fit import BaseFit, times
 from apiece.engines._softmax_joining import Change
 from apiece.losses import Loss
-from apiece.losses._softmax import against, all_probabilities, spread
+from apiece.losses._softmax import SERIES_RADIUS, against, all_probabilities, spread
 
 _ENTRIES = 150_000  # of the margins on the validation set that are held at once
-_RADIUS = 2.0  # of changes of margins: beyond, the terms of the series cancel each other
 
 
 class SoftmaxScore:
@@ -82,7 +81,7 @@ class SoftmaxScore:
         first = self._first(change, block)
         eta = against(self._top, self._eta(change, block, self._short))
         reach = np.maximum(eta.max(axis=(1, 2)), -eta.min(axis=(1, 2)))
-        far = np.flatnonzero(~(reach < _RADIUS))
+        far = np.flatnonzero(~(reach < SERIES_RADIUS))
         eta[far] = reach[far] = 0.0
         fall = -first - self._series.beyond(eta, float(reach.max(initial=0.0))) / len(self._y)
         if len(far):

@@ -19,7 +19,7 @@ from scipy.special import logsumexp, softmax
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.losses._loss import Loss, SoftmaxSeries
 from apiece.losses._series import sigmoid, sigmoid_series
-from apiece.losses._softmax import bend, curve, remainder
+from apiece.losses._softmax import SERIES_RADIUS, bend, curve, remainder
 
 EPSILON = float(np.finfo(np.float64).eps)
 LARGEST_LOG_LOSS = -float(np.log(EPSILON))  # probabilities are clipped there
@@ -76,8 +76,9 @@ class LogLoss(ProbaLoss):
         return -one_hot(y, proba.shape[1]) / np.maximum(proba, EPSILON)
 
     def slope(self, y: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return the derivative of each row's loss by the margins."""
+        """Return the derivative of each row's loss by the margins; 0 where it is clipped."""
         slope = prediction - one_hot(y, prediction.shape[1])
+        slope[of_true_class(y, prediction) < EPSILON] = 0.0
         return slope[:, 1:] if prediction.shape[1] == 2 else slope
 
     def of_margins(self, y: IntArray, margins: FloatArray) -> FloatArray:
@@ -100,7 +101,8 @@ class LogLoss(ProbaLoss):
 
     def softmax_series(self, y: IntArray, pi: FloatArray) -> SoftmaxSeries | None:
         """Return the loss around probabilities; None where some losses are clipped, or may be."""
-        if of_true_class(y, pi.T).min() < np.exp(1 - LARGEST_LOG_LOSS):
+        farthest = 2 * SERIES_RADIUS  # by which changes within the radius can raise a row's loss
+        if of_true_class(y, pi.T).min() < np.exp(farthest - LARGEST_LOG_LOSS):
             return None
         return _LogLossSeries(pi - one_hot(y, len(pi)).T, pi)
 
