@@ -8,6 +8,7 @@ from apiece.data._dataset import Dataset
 from apiece.data._demo import load_demo, read_again
 from apiece.data._groups import Groups, groups_of
 from apiece.data._options import FilePath
+from apiece.data._pictures import pictures_of
 from apiece.data._rows import join_rows, take_rows
 from apiece.data._summary import small_data
 
@@ -21,6 +22,7 @@ __all__ = [
     "groups_of",
     "join_rows",
     "load_demo",
+    "pictures_of",
     "read_again",
     "read_table",
     "small_data",

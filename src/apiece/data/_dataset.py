@@ -365,9 +365,9 @@ class Dataset(PointSet):
         Parameters
         ----------
         path
-            A file with ``X`` and ``y``, and perhaps ``X_val`` and ``y_val``, ``ids``,
-            ``sample_weight``, ``feature_names`` and ``class_names`` (for whole numbers ``y`` from
-            0). No pickles.
+            A file with ``X`` (or ``images``, whose pixels are the features) and ``y``, and perhaps
+            ``X_val`` and ``y_val``, ``ids``, ``sample_weight``, ``feature_names`` and
+            ``class_names`` (for whole numbers ``y`` from 0). No pickles.
         validation
             As in `from_arrays`, or another npz file with the ``X`` and ``y`` of a validation set.
         groups

@@ -22,6 +22,7 @@ from apiece._base.machine import total_memory
 from apiece._base.text import first_line
 from apiece._base.typing import AnyArray
 from apiece.data._options import FilePath
+from apiece.data._pictures import pixels
 from apiece.errors import DataError
 
 Format = Literal["csv", "parquet", "npz"]
@@ -152,7 +153,10 @@ def read_parquet(path: FilePath) -> pd.DataFrame:
 
 
 def read_npz(path: FilePath) -> dict[str, AnyArray]:
-    """Read the arrays of an npz file that has at least ``X`` and ``y``; pickles are refused."""
+    """Read the arrays of an npz file; pickles are refused.
+
+    It has ``y`` and ``X``, or ``images`` whose pixels then are ``X``.
+    """
     file = existing(path)
     if not zipfile.is_zipfile(file):
         raise DataError(
@@ -179,6 +183,8 @@ def read_npz(path: FilePath) -> dict[str, AnyArray]:
             f"array {key!r} of {str(file)!r} is damaged ({first_line(error)}): expected a file "
             "written by np.savez. Write it again, or check that it was copied completely."
         ) from error
+    if "images" in arrays and "X" not in arrays:
+        arrays["X"] = pixels(arrays["images"], f"array 'images' of {str(file)!r}")
     for key in ("X", "y"):
         if key not in arrays:
             close = nearest(key, arrays)

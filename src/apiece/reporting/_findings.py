@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from apiece.data import Dataset, read_again, read_table
+from apiece.data import Dataset, pictures_of, read_again, read_table
 from apiece.engines import base_name, is_model_name
 from apiece.errors import ApieceError, FitError
 from apiece.estimators import Aggregate, fit_aggregate
@@ -35,6 +35,7 @@ def find(
     dataset: Dataset | None = None,
     rows: Any = None,
     ids: str | None = None,
+    images: Any = None,
     advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
     judge: bool = True,
@@ -44,7 +45,7 @@ def find(
 
     Parameters
     ----------
-    run, laws, dataset, rows, ids, advice, aggregate
+    run, laws, dataset, rows, ids, images, advice, aggregate
         As in `apiece.report`.
     advise
         What gives advice, `apiece.advise`.
@@ -67,6 +68,8 @@ def find(
         dataset = _dataset(run, notes if rows is None else [])
         if dataset is not None and rows is None and dataset.preprocessing["from"] == "table":
             rows, ids = _rows(dataset), None
+    if images is None and dataset is not None and not is_of_groups:
+        images = pictures_of(dataset)
     if advice is True:
         advice = _advice(run, advise, dataset, notes, progress) if judge else False
     if aggregate is True:
@@ -75,6 +78,7 @@ def find(
         "dataset": dataset,
         "rows": rows,
         "ids": ids,
+        "images": images,
         "advice": None if advice is False else advice,
         "quality": _quality(run, laws, dataset, progress) if judge else None,
         "aggregate": None if aggregate is False else aggregate,

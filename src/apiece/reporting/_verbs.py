@@ -61,6 +61,7 @@ def report(
     images
         Pictures of the points, in the order of ``laws.ids`` or as a mapping from ids: arrays of
         shape ``(height, width)`` or ``(height, width, channels)``, ``uint8`` or from 0 to 1.
+        None for ``images`` in the run's own npz file, if it has any.
     advice
         What to do with each point: from `advise`, or a table indexed by id with ``advice``, and
         perhaps ``reason`` and ``probability``. True for what `advise` says, if that takes a minute
@@ -104,11 +105,12 @@ def report(
         dataset=dataset,
         rows=rows,
         ids=ids,
+        images=images,
         advice=advice,
         aggregate=aggregate,
         progress=progress,
     )
-    shown: dict[str, Any] = {"images": images, "slices": slices, "title": title, "level": level}
+    shown: dict[str, Any] = {"slices": slices, "title": title, "level": level}
     shown |= found
     return write_report(run, known, to, memory=memory, **shown)
 
@@ -153,11 +155,12 @@ def serve(
             dataset=dataset,
             rows=rows,
             ids=ids,
+            images=images,
             advice=advice,
             aggregate=aggregate,
             judge=False,
         )
-        return {"images": images, "title": title, "level": level, **options}
+        return {"title": title, "level": level, **options}
 
     estimator = None if method is None else as_estimator(method)
     serve_report(Path(run), method=estimator, port=port, ready=ready, find=found, memory=memory)

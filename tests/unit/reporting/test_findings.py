@@ -141,3 +141,14 @@ def test_rows_are_not_judged_where_that_would_take_long(tmp_path, monkeypatch):
 def test_the_demo_is_found_again():
     dataset, _ = apiece.data.load_demo(flipped=0.2, random_state=5)
     assert apiece.data.read_again(dataset.source, None).fingerprint == dataset.fingerprint
+
+
+def test_pictures_of_the_file_that_was_collected_from_are_shown(tmp_path):
+    blobs = make_blobs(n=60)
+    X, y = blobs.X, blobs.y
+    images = np.random.default_rng(0).integers(0, 255, (len(y), 4, 4), dtype=np.uint8)
+    np.savez(tmp_path / "pictures.npz", X=X, y=y, images=images)
+    dataset = apiece.Dataset.from_npz(tmp_path / "pictures.npz")
+    run = apiece.collect(dataset, samples=3, to=tmp_path / "run", **OPTIONS)
+    _, arrays = report(run, tmp_path, advice=False)
+    assert (np.diff(arrays["picture_start"]) > 0).all()
