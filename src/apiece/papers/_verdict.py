@@ -144,13 +144,9 @@ def _values(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _additions(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
-    for name, method in (
-        ("table5", "scaling 100"),
-        ("table6", "scaling 1000"),
-        ("table7", "scaling 200"),
-        ("table8", "scaling 2000"),
-    ):
-        table = tables(name)
+    sizes = {"table5": "100", "table6": "1000", "table7": "200", "table8": "2000"}
+    for name, size in sizes.items():
+        table, method = tables(name), f"scaling {size}"
         rows = table[table["method"].isin(_RIVALS | {method})] if len(table) else table
         if rows.empty or method not in set(rows["method"]):
             continue
@@ -159,7 +155,7 @@ def _additions(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
         is_best = wide[method] >= wide.max(axis=1) - error[wide.index]
         yes, no = list(wide.index[is_best]), list(wide.index[~is_best])
         yield (
-            f"points chosen for a size help most at that size: {method} ({_title(name)})",
+            f"points chosen for {int(size):,} rows help most there ({_title(name)})",
             f"yes on {_list(yes)}{f'; no on {_list(no)}' if no else ''}" if yes else "no",
             f"rise {_span(wide[method])} %, random {_span(wide['random'])} %",
             f"{_span(rows['repeats'])} repeats",
