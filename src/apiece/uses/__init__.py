@@ -31,7 +31,7 @@ from apiece.uses._neighbours import knn_shapley
 from apiece.uses._plausible import plausibility
 from apiece.uses._quality import Quality, quality
 from apiece.uses._ranks import add_ranks, draw_values, drawn_values
-from apiece.uses._redundancy import Joint, Together
+from apiece.uses._redundancy import GreedyPicks, GreedySelector
 from apiece.uses._rules import Limits, Quotas, Rules, make_rules
 from apiece.uses._run_data import data_of
 from apiece.uses._samples import value_samples
@@ -50,7 +50,8 @@ __all__ = [
     "DataShapley",
     "Distributional",
     "GivenWeights",
-    "Joint",
+    "GreedyPicks",
+    "GreedySelector",
     "Kind",
     "LeaveOneOut",
     "Limits",
@@ -61,7 +62,6 @@ __all__ = [
     "Semivalue",
     "SizeWeights",
     "Source",
-    "Together",
     "Weighting",
     "add_ranks",
     "advise",

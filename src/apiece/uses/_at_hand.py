@@ -34,8 +34,8 @@ from apiece.errors import PlanError
 from apiece.laws import Laws
 from apiece.records import Task
 from apiece.uses._outside import folds_of
-from apiece.uses._redundancy import Joint
-from apiece.uses._rules import Basket, Limits, Rules, make_rules
+from apiece.uses._redundancy import GreedyPicks
+from apiece.uses._rules import Limits, Rules, SelectionState, make_rules
 from apiece.uses._select import JointSettings, labels_of
 
 if TYPE_CHECKING:
@@ -228,16 +228,16 @@ class AtHand:
         return replace(self._engine, dataset=part)
 
     @cached_property
-    def _judges(self) -> list[Engine]:
+    def _scorers(self) -> list[Engine]:
         return [self._scored_by(self.scoring[self._part == part]) for part in self.parts]
 
-    def _judge(self, part: int, joined: IntArray) -> Engine:
+    def _scorer(self, part: int, joined: IntArray) -> Engine:
         """Return an engine that scores by a part of the scoring rows, less those that joined."""
         if not self.dataset.n_validation:
             mine = self.scoring[self._part == part]
             if np.isin(joined, mine).any():
                 return self._scored_by(np.setdiff1d(mine, joined))
-        return self._judges[part]
+        return self._scorers[part]
 
     def gains(self, rows: IntArray, picked: list[int], parts: IntArray) -> FloatArray:
         """Return what rows add after the picks, by part, shape ``(n_parts, n_rows)``.
@@ -253,33 +253,33 @@ class AtHand:
                 is_outside = ~np.isin(points, self.scoring[self._part == part])
             if is_outside.any():
                 task = Task(0, subset, points[is_outside], self.seed)
-                gains[number, is_outside] = self._judge(part, joined).run(task).delta
+                gains[number, is_outside] = self._scorer(part, joined).run(task).delta
         return gains
 
-    def pick(self, rules: Rules, parts: IntArray | None = None) -> Joint:
+    def pick(self, rules: Rules, parts: IntArray | None = None) -> GreedyPicks:
         """Pick rows one after the other, by some parts of the scoring rows or by all."""
         parts = self.parts if parts is None else parts
-        basket = Basket(rules)
+        state = SelectionState(rules)
         gain, error = [], []
         near = np.arange(len(self.position))
         tracker = current_tracker()
-        while not basket.is_full:
-            left = np.setdiff1d(near, basket.rows)
-            left = left[basket.admits(left)]
+        while not state.is_full:
+            left = np.setdiff1d(near, state.rows)
+            left = left[state.admits(left)]
             if not len(left):
                 break
-            gains = self.gains(left, basket.rows, parts)
+            gains = self.gains(left, state.rows, parts)
             mean = _mean(gains)
             best = int(np.argmax(np.nan_to_num(mean / rules.cost[left], nan=-np.inf)))
             if not rules.is_wanted(mean[best]):
                 break
-            if not basket.rows:
+            if not state.rows:
                 near = left[rules.of(left).shortlist(mean, self.n_near)]
-            basket.add(int(left[best]))
+            state.add(int(left[best]))
             gain.append(mean[best])
             error.append(np.nanstd(gains[:, best], ddof=1) / np.sqrt(len(parts)))
             tracker.advance()
-        return Joint(np.array(basket.rows, dtype=np.int64), np.array(gain), np.array(error))
+        return GreedyPicks(np.array(state.rows, dtype=np.int64), np.array(gain), np.array(error))
 
     def promise(self, rules: Rules, n_picks: int) -> Promise:
         """Measure what picks gain on rows that had no part in choosing them.
@@ -305,7 +305,7 @@ class AtHand:
     def _loss(self, part: int, joined: IntArray) -> float:
         """Return the loss on a part of the scoring rows once some points have joined."""
         subset = np.concatenate([self.have, joined])
-        return self._judge(part, joined).run(Task(0, subset, _NOBODY, self.seed)).loss
+        return self._scorer(part, joined).run(Task(0, subset, _NOBODY, self.seed)).loss
 
 
 def _error(gains: FloatArray, group: IntArray) -> FloatArray:

@@ -38,7 +38,7 @@ from apiece.collection import Design, DrawnPlan, make_plan, valued_share
 from apiece.data import Dataset, take_rows
 from apiece.errors import PlanError
 from apiece.records import Task
-from apiece.uses._rules import Basket, Rules
+from apiece.uses._rules import Rules, SelectionState
 
 if TYPE_CHECKING:
     from apiece.engines import Engine, EngineName
@@ -48,12 +48,12 @@ _ENOUGH: Final = 50  # validation rows that a training set is judged by, at leas
 _MOST: Final = 500_000  # contributions that take them a minute or so
 
 
-class Joint(NamedTuple):
+class GreedyPicks(NamedTuple):
     """Rows picked, in order, and what each gains after those before it, with its error.
 
     Examples
     --------
-    >>> Joint(np.array([2, 0]), np.array([0.1, 0.05]), np.array([0.01, 0.01])).rows
+    >>> GreedyPicks(np.array([2, 0]), np.array([0.1, 0.05]), np.array([0.01, 0.01])).rows
     array([2, 0])
     """
 
@@ -63,7 +63,7 @@ class Joint(NamedTuple):
 
 
 @dataclass
-class Together:
+class GreedySelector:
     """Values points together, through an engine, on training sets that are never used twice.
 
     Parameters
@@ -88,7 +88,7 @@ class Together:
     --------
     >>> from apiece.data import load_demo
     >>> data, _ = load_demo()
-    >>> Together(data, data.ids, (40, 60), 2, 3, "logistic", "log_loss", "auto", seed=0).most
+    >>> GreedySelector(data, data.ids, (40, 60), 2, 3, "logistic", "log_loss", "auto", seed=0).most
     3
     """
 
@@ -111,7 +111,7 @@ class Together:
         self._rotates = not self.dataset.n_validation
         self.position = self.dataset.positions(self.ids)
         self._engine: Engine
-        self._engine = self._judge(np.arange(self.dataset.n_validation))
+        self._engine = self._scorer(np.arange(self.dataset.n_validation))
         self._plan = self._make_plan()
         self._next = 0
 
@@ -142,7 +142,7 @@ class Together:
             return self.draws
         return math.ceil(self.draws / valued_share(self.sizes[1], n_pool))
 
-    def _judge(self, rows: IntArray) -> Engine:
+    def _scorer(self, rows: IntArray) -> Engine:
         """Return an engine that judges by some of the validation rows."""
         from apiece.engines import choose_engine
 
@@ -157,13 +157,13 @@ class Together:
         return choose_engine(everyone, model=self.model, metric=self.metric, engine=self.engine)[0]
 
     @cached_property
-    def _judges(self) -> list[Engine]:
+    def _scorers(self) -> list[Engine]:
         """One for each part of the rows, or one for all if the metric is not a mean over rows."""
         if not self._engine.metric.is_mean_of_rows:
             return [self._engine]
         order = stream(self.seed, 7).permutation(self.dataset.n_validation)
         n_parts = max(1, min(self.draws, len(order) // _ENOUGH))
-        return [self._judge(rows) for rows in np.array_split(order, n_parts)]
+        return [self._scorer(rows) for rows in np.array_split(order, n_parts)]
 
     @property
     def is_quick(self) -> bool:
@@ -171,26 +171,26 @@ class Together:
         n_contributions = self.most * self.draws * len(self.position)
         return self._engine.is_quick and n_contributions <= _MOST
 
-    def pick(self, rules: Rules) -> Joint:
+    def pick(self, rules: Rules) -> GreedyPicks:
         """Pick rows one after the other, then measure what each gained."""
-        basket, so_far = Basket(rules), np.zeros((self._n_sets, 1))
+        state, so_far = SelectionState(rules), np.zeros((self._n_sets, 1))
         tracker = current_tracker()
         tracker.start(self.most)
-        while not basket.is_full:
-            left = np.setdiff1d(np.arange(len(self.position)), basket.rows)
-            left = left[basket.admits(left)]
+        while not state.is_full:
+            left = np.setdiff1d(np.arange(len(self.position)), state.rows)
+            left = left[state.admits(left)]
             if not len(left):
                 break
-            gains = self._gains(left, basket.rows)
+            gains = self._gains(left, state.rows)
             mean = _mean(gains)
             rise = (mean - _error(so_far + gains) + _error(so_far)) / rules.cost[left]
             best = int(np.argmax(np.nan_to_num(rise, nan=-np.inf)))
             if not rules.is_wanted(mean[best]):
                 break
-            basket.add(int(left[best]))
+            state.add(int(left[best]))
             tracker.advance()
             so_far += np.where(np.isnan(gains), mean, gains)[:, [best]]
-        return self._measured(np.array(basket.rows, dtype=np.int64))
+        return self._measured(np.array(state.rows, dtype=np.int64))
 
     def _gains(self, rows: IntArray, picked: list[int]) -> FloatArray:
         """Return what rows gain after the picks, by training set, shape ``(n_sets, n_rows)``.
@@ -207,7 +207,7 @@ class Together:
                 gains[number, is_outside] = self._run(number, task, picked, points[is_outside])
         return gains
 
-    def _measured(self, rows: IntArray) -> Joint:
+    def _measured(self, rows: IntArray) -> GreedyPicks:
         """Measure each pick after those before it, on new training sets."""
         gains = np.empty((self.draws, len(rows)))
         for number, task in enumerate(self._draw(self.draws, rows.tolist())):
@@ -218,7 +218,7 @@ class Together:
                 gains[number, step] = self._run(
                     number, one, rows[:step].tolist(), self.position[[row]]
                 ).item()
-        return Joint(rows, _mean(gains), _error(gains))
+        return GreedyPicks(rows, _mean(gains), _error(gains))
 
     def _draw(self, n: int, picked: list[int]) -> list[Task]:
         """Draw fresh training sets; where rows rotate, picks neither train nor score."""
@@ -233,12 +233,12 @@ class Together:
     def _run(self, number: int, task: Task, picked: list[int], points: IntArray) -> FloatArray:
         """Return the contributions of points to a training set that the picks have joined."""
         if task.scoring is None:
-            judge = self._judges[number % len(self._judges)]
+            scorer = self._scorers[number % len(self._scorers)]
         else:
-            judge = self._engine.scored_by(task.scoring)
+            scorer = self._engine.scored_by(task.scoring)
         joined = self.position[np.array(picked, dtype=np.int64)]
         subset = np.concatenate([task.subset[~np.isin(task.subset, joined)], joined])
-        return judge.run(Task(task.index, subset, points, task.seed)).delta
+        return scorer.run(Task(task.index, subset, points, task.seed)).delta
 
 
 def _mean(gains: FloatArray) -> FloatArray:

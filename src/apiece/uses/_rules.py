@@ -59,13 +59,13 @@ class Rules:
 
     def pick(self, value: FloatArray) -> IntArray:
         """Return the rows to pick, best value for the cost first; equals keep their order."""
-        basket = Basket(self)
+        state = SelectionState(self)
         for row in _rising(-value / self.cost, _FIRST_LOOK * self.take):
-            if basket.is_full or not self.is_wanted(value[row]):
+            if state.is_full or not self.is_wanted(value[row]):
                 break
-            if basket.admits(row):
-                basket.add(row)
-        return np.array(basket.rows, dtype=np.int64)
+            if state.admits(row):
+                state.add(row)
+        return np.array(state.rows, dtype=np.int64)
 
     def shortlist(self, value: FloatArray, n: int) -> IntArray:
         """Return about ``n`` rows of the best value for the cost, of each class its share."""
@@ -81,7 +81,7 @@ class Rules:
         return bool(value > 0) if self.has_budget else bool(np.isfinite(value))
 
 
-class Basket:
+class SelectionState:
     """Rows picked so far, and what the rules still admit."""
 
     def __init__(self, rules: Rules) -> None:

@@ -14,7 +14,7 @@ from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
 from apiece.uses._kinds import size_weights
 from apiece.uses._ranks import drawn_values
-from apiece.uses._redundancy import Together
+from apiece.uses._redundancy import GreedySelector
 from apiece.uses._rules import Limits, Rules, make_rules
 from apiece.uses._weights import SizeWeights, nodes
 
@@ -90,7 +90,7 @@ def picks_from_laws(
     together = None
     if how == "aware" or (how == "auto" and _may_join(laws, joint, sizes)):
         near = _shortlist(rules, estimate.value, joint.shortlist)
-        together = Together(
+        together = GreedySelector(
             **_trained(laws, joint),
             ids=laws.ids[near],
             sizes=sizes,

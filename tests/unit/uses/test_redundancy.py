@@ -79,16 +79,16 @@ def test_gains_sum_to_what_the_set_is_worth(offer):
 
 
 def together_of(dataset, laws, **settings):
-    from apiece.uses import Together
+    from apiece.uses import GreedySelector
 
     fixed = {"sizes": (15, 15), "seed": 3, "model": "linear", "metric": None, "engine": "auto"}
-    return Together(dataset=dataset, ids=laws.ids, **fixed | settings)
+    return GreedySelector(dataset=dataset, ids=laws.ids, **fixed | settings)
 
 
 def test_each_training_set_is_judged_by_rows_of_its_own(offer):
     dataset, laws = offer
     together = together_of(dataset, laws, draws=6, most=1)
-    parts = [judge.dataset for judge in together._judges]
+    parts = [scorer.dataset for scorer in together._scorers]
     assert sorted(np.concatenate([part.y_val for part in parts])) == sorted(dataset.y_val)
     gains = together._gains(np.arange(len(laws)), [])
     for index, part in enumerate(parts):
@@ -115,8 +115,8 @@ def test_gains_after_picks_are_those_of_a_refit(offer):
     dataset, laws = offer
     together = together_of(dataset, laws, draws=2, most=3)
     expected = []
-    for index, judge in enumerate(together._judges):
-        part = judge.dataset
+    for index, scorer in enumerate(together._scorers):
+        part = scorer.dataset
 
         def loss(model, part=part):
             return np.mean((model.predict(part.X_val) - part.y_val) ** 2)
@@ -174,9 +174,9 @@ def test_every_part_of_the_validation_rows_has_enough_of_them(n_val, n_parts):
     X = np.random.default_rng(0).normal(size=(60 + n_val, 2))
     dataset = apiece.Dataset.from_arrays(X[:60], X[:60, 0], X_val=X[60:], y_val=X[60:, 0])
     laws = apiece.laws.Laws.from_arrays(c=np.ones(60), alpha=np.ones(60), ids=dataset.ids)
-    judges = together_of(dataset, laws, sizes=(20, 20), draws=6, most=1)._judges
-    assert len(judges) == n_parts
-    assert sum(judge.dataset.n_validation for judge in judges) == n_val
+    scorers = together_of(dataset, laws, sizes=(20, 20), draws=6, most=1)._scorers
+    assert len(scorers) == n_parts
+    assert sum(scorer.dataset.n_validation for scorer in scorers) == n_val
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import apiece
 from apiece import experiments, uses
-from apiece.uses._redundancy import Together
+from apiece.uses._redundancy import GreedySelector
 
 
 def make(n=120, seed=0, n_candidates=0):
@@ -75,7 +75,7 @@ def test_theory_of_the_population_has_no_first_order_part():
 def test_picks_neither_train_before_they_join_nor_score(monkeypatch, n_candidates):
     data = make(n_candidates=n_candidates)
     points = np.arange(data.n_pool, data.n_points) if n_candidates else np.arange(30)
-    together = Together(
+    together = GreedySelector(
         dataset=data,
         ids=data.ids[points],
         sizes=(40, 40),
