@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,13 @@ from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import check_numbers
 from apiece.data._groups import as_groups
 from apiece.data._ids import as_ids, as_series, index_ids
-from apiece.data._options import FilePath, Kind
-from apiece.data._parts import Part
+from apiece.data._options import FilePath, Kind, Steps
+from apiece.data._parts import Part, PoolAndScoring, set_aside
 from apiece.data._readers import read_npz
 from apiece.data._rows import Rows, as_dense, float_type, is_frame, is_sparse
 from apiece.data._target import Target, read_target
 from apiece.errors import DataError
 
-Steps: TypeAlias = dict[Literal["standardize", "impute"], bool]
 LEAST_ROWS: Final = 3  # one to train on, one to value, one to judge
 
 
@@ -62,20 +61,27 @@ def read_arrays(
     return Part(rows, target.values, row_ids, group, weights), target
 
 
-def scoring_arrays(
-    X_val: object,
-    y_val: object,
-    validation: object,
+def split_arrays(
+    part: Part,
     target: Target,
+    given: tuple[object, object, float | None],
     *,
-    n_features: int,
     steps: Steps | None,
-) -> Part:
-    """Read the validation rows of `Dataset.from_arrays`, like those of the pool."""
+    seed: int,
+) -> PoolAndScoring:
+    """Return the pool, and the validation rows that are given or set aside.
+
+    ``given`` holds ``X_val``, ``y_val`` and ``validation`` of `Dataset.from_arrays`.
+    """
+    X_val, y_val, validation = given
+    if X_val is None and y_val is None:
+        return set_aside(part, validation, classes=target.classes, seed=seed)
     _check_given(X_val, y_val, validation)
-    rows = as_rows(X_val, "X_val", where="the rows of X_val", steps=steps, n_features=n_features)
+    width = part.rows.shape[1]
+    rows = as_rows(X_val, "X_val", where="the rows of X_val", steps=steps, n_features=width)
     labels = as_column(y_val, rows.shape[0], "y_val")
-    return Part(rows, target.encode(labels, "the validation rows"))
+    scoring = Part(rows, target.encode(labels, "the validation rows"))
+    return PoolAndScoring(part, scoring, {"given": len(scoring.y)})
 
 
 def as_rows(

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import AnyArray
-from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Table, TableOptions
+from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Steps, Table, TableOptions
 from apiece.data._points import PointSet
-from apiece.data._rows import join_rows, take_rows
+from apiece.data._rows import join_rows
 from apiece.errors import DataError
-
-if TYPE_CHECKING:
-    from apiece.data._parts import Part
-    from apiece.data._target import Target
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,40 +104,20 @@ class Dataset(PointSet):
         source
             Where the arrays came from, ready for JSON.
         """
-        from apiece.data._arrays import Steps, array_names, read_arrays, scoring_arrays
-        from apiece.data._cells import check_scale
-        from apiece.data._parts import set_aside
-        from apiece.data._preprocess import fit_transformer, numeric_transformer
+        from apiece.data._arrays import array_names, read_arrays, split_arrays
+        from apiece.data._parts import fields_of_parts
+        from apiece.data._preprocess import fit_numbers
 
         is_auto = isinstance(preprocess, str) and preprocess == "auto"
         steps: Steps | None = {"standardize": standardize, "impute": impute} if is_auto else None
         part, target = read_arrays(X, y, ids, groups, sample_weight, kind=kind, steps=steps)
-        n_features = part.rows.shape[1]
-        names = array_names(X, feature_names, n_features)
-        if X_val is None and y_val is None:
-            seed = seed_from(random_state)
-            pool, scoring, done = set_aside(part, validation, classes=target.classes, seed=seed)
-        else:
-            pool, scoring = (
-                part,
-                scoring_arrays(
-                    X_val, y_val, validation, target, n_features=n_features, steps=steps
-                ),
-            )
-            done = {"given": len(scoring.y)}
-        if steps is not None and any(steps.values()):
-            check_scale(pool.rows, names, **steps)
-        if steps is not None:
-            preprocess = numeric_transformer(**steps)
-        how = {"preprocess": _class_of(preprocess)} if steps is None else steps
-        fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
-        dataset = cls._from_parts(
-            pool._replace(rows=rows),
-            scoring,
-            target,
-            fitted,
-            names,
-            preprocessing={"from": "arrays", **how, "validation": done},
+        names = array_names(X, feature_names, part.rows.shape[1])
+        seed = seed_from(random_state)
+        split = split_arrays(part, target, (X_val, y_val, validation), steps=steps, seed=seed)
+        fitted, rows, how = fit_numbers(preprocess, steps, split.pool, names)
+        dataset = cls(
+            **fields_of_parts(split, rows, target, fitted, names),
+            preprocessing={"from": "arrays", **how, "validation": split.done},
             group_column=getattr(groups, "name", None),
             source=source,
         )
@@ -219,55 +194,33 @@ class Dataset(PointSet):
             Where the table came from, ready for JSON.
         """
         from apiece.data._columns import decide_columns
-        from apiece.data._parts import set_aside
-        from apiece.data._preprocess import fit_table_transformer, fit_transformer
-        from apiece.data._tables import as_table, read_part, read_scoring_rows
+        from apiece.data._parts import fields_of_parts
+        from apiece.data._preprocess import fit_cells
+        from apiece.data._tables import as_table, read_part, split_table
         from apiece.data._target import read_target
 
         is_auto = isinstance(preprocess, str) and preprocess == "auto"
         table = as_table(frame, "the table", id_column=ids)
-        columns = decide_columns(
-            table,
-            {
-                "target": target,
-                "ids": ids,
-                "groups": groups,
-                "sample_weight": sample_weight,
-                "drop": drop,
-                "text": text,
-                "categorical": categorical,
-            },
-            impute=impute,
-            is_auto=is_auto,
-        )
+        named = {
+            "target": target,
+            "ids": ids,
+            "groups": groups,
+            "sample_weight": sample_weight,
+            "drop": drop,
+            "text": text,
+            "categorical": categorical,
+        }
+        columns = decide_columns(table, named, impute=impute, is_auto=is_auto)
         goal = read_target(table[columns.target], kind=kind, name=columns.target)
         part = read_part(table, columns, goal.values, "the rows of the table")
         seed = seed_from(random_state)
-        if validation is None or isinstance(validation, numbers.Number):
-            pool, scoring, done = set_aside(part, validation, classes=goal.classes, seed=seed)
-        else:
-            pool, scoring = part, read_scoring_rows(validation, columns, goal)
-            done = {"given": len(scoring.y)}
-        if columns.roles is None:
-            fitted, rows = fit_transformer(preprocess, pool.rows, pool.y)
-            how: dict[str, Any] = {"preprocess": _class_of(preprocess)}
-        else:
-            steps = {"standardize": standardize, "impute": impute}
-            fitted, rows, how = fit_table_transformer(
-                pool.rows, pool.y, columns.roles, **steps, text_features=text_features, seed=seed
-            )
-        dataset = cls._from_parts(
-            pool._replace(rows=rows),
-            scoring,
-            goal,
-            fitted,
-            columns.features,
-            preprocessing={
-                "from": "table",
-                "dropped": list(columns.dropped),
-                "validation": done,
-                **how,
-            },
+        split = split_table(part, columns, goal, validation, seed)
+        steps = {"standardize": standardize, "impute": impute, "text_features": text_features}
+        fitted, rows, how = fit_cells(preprocess, steps, split.pool, columns.roles, seed)
+        dropped = list(columns.dropped)
+        dataset = cls(
+            **fields_of_parts(split, rows, goal, fitted, columns.features),
+            preprocessing={"from": "table", "dropped": dropped, "validation": split.done, **how},
             columns=columns,
             group_column=columns.groups,
             source=source,
@@ -275,41 +228,6 @@ class Dataset(PointSet):
         return dataset if candidates is None else dataset.with_candidates(candidates)
 
     from_table = from_pandas
-
-    @classmethod
-    def _from_parts(
-        cls,
-        pool: Part,
-        scoring: Part,
-        target: Target,
-        transformer: Any,
-        names: Sequence[str],
-        **more: Any,
-    ) -> Dataset:
-        """Make a dataset of a pool with its features, and of scoring rows as they were read."""
-        from apiece.data._preprocess import feature_names, transform
-
-        return cls(
-            rows=pool.rows,
-            points_y=pool.y,
-            n_pool=len(pool.y),
-            rows_val=(
-                transform(transformer, scoring.rows, "the validation rows")
-                if len(scoring.y)
-                else take_rows(pool.rows, slice(0))
-            ),
-            y_val=scoring.y,
-            ids=cast(AnyArray, pool.ids),
-            kind=target.kind,
-            classes=target.classes,
-            feature_names=feature_names(transformer, pool.rows, names),
-            target_name=target.name,
-            ids_val=scoring.ids,
-            transformer=transformer,
-            groups=pool.groups,
-            sample_weight=pool.weight,
-            **more,
-        )
 
     @classmethod
     def from_csv(cls, path: FilePath, *, target: str, **options: Unpack[TableOptions]) -> Dataset:
@@ -486,8 +404,3 @@ class Dataset(PointSet):
             groups=new.groups,
             sample_weight=None if weight is None else np.append(weight, cast(AnyArray, new.weight)),
         )
-
-
-def _class_of(preprocess: Any) -> str | None:
-    """Name the class of a transformer for a manifest; None where there is none."""
-    return None if preprocess is None else type(preprocess).__qualname__

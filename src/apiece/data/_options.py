@@ -11,6 +11,7 @@ from apiece._base.rng import RandomState
 Kind: TypeAlias = Literal["classification", "regression"]
 FilePath: TypeAlias = str | os.PathLike[str]
 Names: TypeAlias = str | Sequence[str]
+Steps: TypeAlias = dict[Literal["standardize", "impute"], bool]
 Table: TypeAlias = Any  # a pandas or polars frame, an Arrow table, or anything that reads as one
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data._rows import Rows, take_rows
 from apiece.data._split import carve
+from apiece.data._target import Target
 
 
 class Part(NamedTuple):
@@ -27,9 +29,17 @@ class Part(NamedTuple):
         return Part(*taken)  # type: ignore[arg-type]
 
 
+class PoolAndScoring(NamedTuple):
+    """The pool, the rows to score on, and how these came about, ready for JSON."""
+
+    pool: Part
+    scoring: Part
+    done: dict[str, Any]
+
+
 def set_aside(
     part: Part, validation: object, *, classes: AnyArray | None, seed: int
-) -> tuple[Part, Part, dict[str, Any]]:
+) -> PoolAndScoring:
     """Split rows into the pool and the rows to score on. Nothing else sets rows aside.
 
     Parameters
@@ -42,14 +52,40 @@ def set_aside(
         The labels behind the class codes; None for regression.
     seed
         The same seed sets the same rows aside.
-
-    Returns
-    -------
-    tuple of Part, Part and dict
-        The pool, the scoring rows, and what was done, ready for JSON.
     """
     if validation is None or (isinstance(validation, numbers.Real) and validation == 0):
-        return part, part.take(np.empty(0, dtype=np.int64)), {"carved": 0}
+        return PoolAndScoring(part, part.take(np.empty(0, dtype=np.int64)), {"carved": 0})
     codes = None if classes is None else part.y
     pool, rest = carve(len(part.y), validation, seed=seed, codes=codes, classes=classes)
-    return part.take(pool), part.take(rest), {"carved": len(rest), "seed": seed}
+    return PoolAndScoring(part.take(pool), part.take(rest), {"carved": len(rest), "seed": seed})
+
+
+def fields_of_parts(
+    split: PoolAndScoring, rows: Rows, target: Target, transformer: Any, names: Sequence[str]
+) -> dict[str, Any]:
+    """Return fields of a dataset: features ``rows`` of a pool, and scoring rows as they were read.
+
+    ``transformer`` made the features of the pool out of columns with these ``names``.
+    """
+    from apiece.data._preprocess import feature_names, transform
+
+    pool, scoring, _ = split
+    rows_val = take_rows(rows, slice(0))
+    if len(scoring.y):
+        rows_val = transform(transformer, scoring.rows, "the validation rows")
+    return {
+        "rows": rows,
+        "points_y": pool.y,
+        "n_pool": len(pool.y),
+        "rows_val": rows_val,
+        "y_val": scoring.y,
+        "ids": pool.ids,
+        "kind": target.kind,
+        "classes": target.classes,
+        "feature_names": feature_names(transformer, rows, names),
+        "target_name": target.name,
+        "ids_val": scoring.ids,
+        "transformer": transformer,
+        "groups": pool.groups,
+        "sample_weight": pool.weight,
+    }

@@ -29,6 +29,8 @@ from apiece._base.text import first_line
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import check_scale, read_cells
 from apiece.data._columns import Roles, decide_roles
+from apiece.data._options import Steps
+from apiece.data._parts import Part
 from apiece.data._rows import Rows, float_type, is_frame, is_sparse
 from apiece.errors import DataError
 
@@ -178,41 +180,69 @@ def describe_columns(transformer: ColumnTransformer, roles: Roles) -> dict[str, 
     return described | ({"embedding": dict(roles.embedding)} if roles.embedding else {})
 
 
-def fit_table_transformer(
-    pool: pd.DataFrame,
-    y: AnyArray,
-    roles: Roles,
-    *,
-    standardize: bool,
-    impute: bool,
-    text_features: int,
-    seed: int,
+def fit_numbers(
+    preprocess: Any, steps: Steps | None, pool: Part, names: Sequence[str]
 ) -> tuple[Any, Rows, dict[str, Any]]:
-    """Fit the default transformer of a table to the pool.
+    """Fit what turns arrays into features to the pool.
 
     Parameters
     ----------
-    pool, y
-        Rows of the pool, and their class codes or quantities.
-    roles, standardize, impute, text_features, seed
-        As in `table_transformer`.
+    preprocess
+        The transformer of a user; not used with ``steps``.
+    steps
+        What the default transformer does; None for that of a user.
+    pool, names
+        Rows of the pool, and names of their columns.
 
     Returns
     -------
     tuple
         The fitted transformer, the features of the pool, and a description for JSON.
     """
-    check_pool(pool, roles, standardize=standardize, impute=impute)
-    transformer = table_transformer(
-        roles, standardize=standardize, impute=impute, text_features=text_features, seed=seed
-    )
-    fitted, rows = fit_transformer(transformer, pool, y)
-    how = {
-        "standardize": standardize,
-        "impute": impute,
-        "columns": describe_columns(fitted, roles),
-    }
-    return fitted, rows, how | ({"text_seed": seed} if roles.text else {})
+    if steps is None:
+        return _fit_given(preprocess, pool)
+    if any(steps.values()):
+        check_scale(pool.rows, names, **steps)
+    fitted, rows = fit_transformer(numeric_transformer(**steps), pool.rows, pool.y)
+    return fitted, rows, dict(steps.items())
+
+
+def fit_cells(
+    preprocess: Any, steps: dict[str, Any], pool: Part, roles: Roles | None, seed: int
+) -> tuple[Any, Rows, dict[str, Any]]:
+    """Fit what turns the cells of a table into features to the pool.
+
+    Parameters
+    ----------
+    preprocess
+        The transformer of a user; not used with ``roles``.
+    steps
+        ``standardize``, ``impute`` and ``text_features``, as in `table_transformer`.
+    pool
+        Rows of the pool.
+    roles
+        Roles of the columns; None for the transformer of a user.
+    seed
+        Seed of the texts' decomposition.
+
+    Returns
+    -------
+    tuple
+        As of `fit_numbers`.
+    """
+    if roles is None:
+        return _fit_given(preprocess, pool)
+    how = {name: steps[name] for name in ("standardize", "impute")}
+    check_pool(pool.rows, roles, **how)
+    fitted, rows = fit_transformer(table_transformer(roles, **steps, seed=seed), pool.rows, pool.y)
+    described = {**how, "columns": describe_columns(fitted, roles)}
+    return fitted, rows, described | ({"text_seed": seed} if roles.text else {})
+
+
+def _fit_given(preprocess: Any, pool: Part) -> tuple[Any, Rows, dict[str, Any]]:
+    """Fit the transformer of a user, which its class describes; None leaves rows as they are."""
+    name = None if preprocess is None else type(preprocess).__qualname__
+    return *fit_transformer(preprocess, pool.rows, pool.y), {"preprocess": name}
 
 
 def fit_transformer(transformer: Any, pool: Rows, y: AnyArray) -> tuple[Any, Rows]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from typing import Any
 
@@ -14,7 +15,7 @@ from apiece.data._cells import check_columns, read_cells
 from apiece.data._columns import Columns
 from apiece.data._groups import as_groups
 from apiece.data._ids import as_ids, index_ids
-from apiece.data._parts import Part
+from apiece.data._parts import Part, PoolAndScoring, set_aside
 from apiece.data._readers import duplicate_columns, read_table
 from apiece.data._rows import Rows
 from apiece.data._target import Target
@@ -94,7 +95,17 @@ def read_part(table: pd.DataFrame, columns: Columns, y: AnyArray, where: str) ->
     )
 
 
-def read_scoring_rows(source: Any, columns: Columns, target: Target) -> Part:
+def split_table(
+    part: Part, columns: Columns, target: Target, validation: Any, seed: int
+) -> PoolAndScoring:
+    """Return the pool, and the validation rows that are given as a table or set aside."""
+    if validation is None or isinstance(validation, numbers.Number):
+        return set_aside(part, validation, classes=target.classes, seed=seed)
+    scoring = _scoring_rows(validation, columns, target)
+    return PoolAndScoring(part, scoring, {"given": len(scoring.y)})
+
+
+def _scoring_rows(source: Any, columns: Columns, target: Target) -> Part:
     """Read a table of validation rows like that of the pool."""
     where = "the validation rows"
     table = as_table(source, where, id_column=columns.ids).reset_index(drop=True)
