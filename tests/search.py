@@ -7,7 +7,8 @@ separable classes. The oracles (`long_double.py`) are Newton's method, eliminati
 point method, direct neighbours and a plain training by Adam, none of scikit-learn. The
 table says by kind how many problems were judged, how many contributions the engine marked, and how
 many problems hold an unmarked contribution that is off by more than 1e-4 of the mean size of
-contributions. The exit code is 1 if there are any.
+contributions. The exit code is 1 if there are any. `benchmarks/wrong_numbers.py` keeps the table
+as a file.
 """
 
 from __future__ import annotations
@@ -328,6 +329,39 @@ def judge(kind: str, seed: int) -> tuple[str, int, float, str]:
     return ("wrong" if error > LIMIT else "right"), int(is_marked.sum()), error, problem.words
 
 
+class Found(NamedTuple):
+    """What a search found among problems of one kind."""
+
+    kind: str
+    judged: int
+    marked: float  # share of contributions
+    wrong: int
+    worst: float
+    others: str
+
+
+def find(kind: str, seeds: range, *, is_shown: bool = True) -> Found:
+    """Judge problems of a kind."""
+    counts = dict.fromkeys(("right", "wrong", "unsolved", "flat", "refused"), 0)
+    marked, worst = 0, 0.0
+    for seed in seeds:
+        result, n_marked, error, words = judge(kind, seed)
+        counts[result] += 1
+        marked, worst = marked + n_marked, max(worst, error)
+        if result == "wrong" and is_shown:
+            print(f"  {kind}:{seed} error {error:.1e}  {words}", file=sys.stderr, flush=True)
+    judged = counts["right"] + counts["wrong"]
+    others = [f"{counts[name]} {name}" for name in ("unsolved", "flat", "refused") if counts[name]]
+    share = marked / max(1, judged * N_POINTS)
+    return Found(kind, judged, share, counts["wrong"], worst, ", ".join(others) or "none")
+
+
+def plan(problems: int, kind: str | None, seed: int) -> tuple[list[str], range]:
+    """Return the kinds to search, and the seeds of each."""
+    kinds = [kind] if kind else list(KINDS)
+    return kinds, range(seed, seed - (-problems // len(kinds)))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", type=int)
@@ -335,23 +369,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print every wrong problem")
     options = parser.parse_args()
-    kinds = [options.kind] if options.kind else list(KINDS)
-    n_wrong, each = 0, -(-options.problems // len(kinds))
+    kinds, seeds = plan(options.problems, options.kind, options.seed)
+    n_wrong = 0
     print(f"{'kind':<10} {'judged':>7} {'marked':>7} {'wrong':>6} {'worst':>8}  not judged")
     for kind in kinds:
-        counts = dict.fromkeys(("right", "wrong", "unsolved", "flat", "refused"), 0)
-        marked, worst = 0, 0.0
-        for seed in range(options.seed, options.seed + each):
-            result, n_marked, error, words = judge(kind, seed)
-            counts[result] += 1
-            marked, worst = marked + n_marked, max(worst, error)
-            if result == "wrong" and options.show:
-                print(f"  {kind}:{seed} error {error:.1e}  {words}")
-        judged = counts["right"] + counts["wrong"]
-        share = marked / max(1, judged * N_POINTS)
-        others = ", ".join(f"{counts[name]} {name}" for name in ("unsolved", "flat", "refused"))
-        print(f"{kind:<10} {judged:>7} {share:>7.2%} {counts['wrong']:>6} {worst:>8.1e}  {others}")
-        n_wrong += counts["wrong"]
+        _, judged, share, wrong, worst, others = find(kind, seeds, is_shown=options.show)
+        print(
+            f"{kind:<10} {judged:>7} {share:>7.2%} {wrong:>6} {worst:>8.1e}  {others}", flush=True
+        )
+        n_wrong += wrong
     return int(n_wrong > 0)
 
 

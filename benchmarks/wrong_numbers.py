@@ -1,0 +1,57 @@
+"""A random search for wrong numbers, against oracles in extended precision.
+
+    python benchmarks/wrong_numbers.py --problems 10000 --seed 8000000
+
+Problems and oracles are those of `tests/search.py`. A problem counts as wrong if a contribution
+without a mark is off by more than 1e-4 of the mean size of contributions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from _results import ROOT, Results
+
+sys.path.insert(0, str(ROOT / "tests"))
+import search
+
+COLUMNS = {
+    "kind": "{}",
+    "problems judged": "{:,}",
+    "contributions marked": "{:.2%}",
+    "problems wrong": "{}",
+    "largest error": "{:.0e}",
+    "not judged": "{}",
+}
+NAMES = {
+    "logistic2": "logistic, 2 classes",
+    "logistic3": "logistic, 3 classes",
+    "logistic5": "logistic, 5 classes",
+    "poisson": "Poisson",
+    "linear": "least squares",
+    "ridge": "ridge",
+    "knn": "nearest neighbours",
+    "svm": "SVM",
+    "platt": "SVM with probabilities",
+    "mlp": "network",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", type=int, default=10_000, help="over all kinds")
+    parser.add_argument("--kind", choices=list(search.KINDS))
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    kinds, seeds = search.plan(options.problems, options.kind, options.seed)
+    results, n_wrong = Results("wrong-numbers", COLUMNS, options), 0
+    for kind in kinds:
+        found = search.find(kind, seeds)
+        results.add(NAMES[kind], *found[1:])
+        n_wrong += found.wrong
+    return int(n_wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
