@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,34 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of
-from apiece._base.progress import OnProgress, clock, tracking
-from apiece._base.rng import RandomState, seed_from
-from apiece.collection._anchor import add_anchor
-from apiece.collection._compute import compare
-from apiece.collection._design import Design, DesignName
-from apiece.collection._groups import GroupPlan, make_group_plan
-from apiece.collection._loop import run_plan
-from apiece.collection._pilot import choose_by_pilot, warn_if_random
-from apiece.collection._plan import DrawnPlan, make_plan
-from apiece.collection._probe import expected_seconds, rows_per_unit
-from apiece.collection._request import (
-    default_sizes,
-    describe,
-    group_table,
-    point_table,
-    positions,
-    store_of,
-)
-from apiece.collection._rounds import MOST, collect_in_rounds, targets
-from apiece.collection._start import start_run
-from apiece.collection._trainings import (
-    DEFAULT,
-    TrainingPlan,
-    plan_trainings,
-    refuse_trainings,
-    scored_in_turns,
-)
-from apiece.collection._weak import check_request
+from apiece._base.progress import OnProgress
+from apiece._base.rng import RandomState
+from apiece.collection._design import DesignName
+from apiece.collection._growth import Collection
+from apiece.collection._pilot import choose_by_pilot
+from apiece.collection._request import default_sizes, positions, store_of
+from apiece.collection._rounds import collect_in_rounds
+from apiece.collection._trainings import DEFAULT, refuse_trainings
 from apiece.collection.pools import Pool, pool_of
 from apiece.collection.until import Criterion, as_criterion
 from apiece.data import Dataset, groups_of
@@ -50,11 +29,11 @@ from apiece.engines import (
     choose_engine,
     choose_group_engine,
 )
-from apiece.errors import ApieceWarning, DataError, PlanError, StoreError
+from apiece.errors import DataError, PlanError
 from apiece.losses import Loss
-from apiece.records import EngineRecord
 from apiece.store import Run, Store
 
+USUAL = {"samples": 100, "trainings": DEFAULT}
 Scoring = Literal["auto", "fixed", "rotating"]
 
 
@@ -195,7 +174,7 @@ def collect(
     >>> apiece.collect(load_demo()[0], sizes=(20, 40), samples=3, random_state=0, progress=False)
     <Run in memory: logistic on 369 points, log_loss, 2,030 of 2,030 contributions>
     """
-    request = dict(locals())
+    began = time.monotonic()
     from joblib import effective_n_jobs
 
     if not isinstance(dataset, Dataset):
@@ -203,6 +182,7 @@ def collect(
             f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
             "example with Dataset.from_pandas(frame, target='label') or Dataset.from_arrays(X, y)."
         )
+    criterion = None if until is None else as_criterion(until)
     if candidates is not None:
         dataset = dataset.with_candidates(candidates)
     rotates = _rotates(scoring, dataset)
@@ -210,7 +190,7 @@ def collect(
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
-    store, pool = store_of(to), pool_of(backend, n_jobs)
+    store = store_of(to)
     known = store.manifest if store.has_run() else None
     ends = sizes
     if ends is None:
@@ -225,131 +205,35 @@ def collect(
             chosen, reason = choose_by_pilot(chosen, valued, both, rotates=rotates)
         if isinstance(chosen, RefitEngine) and trainings is not None:
             samples, trainings = max(1, trainings // (len(valued) + 1)), None
-    is_reuse = isinstance(chosen, ReuseEngine)
     refuse_trainings(trainings, chosen, has_groups=found is not None)
-    if until is not None:
-        request |= {"engine": chosen.name if isinstance(engine, str) else engine, "to": store}
-        request |= {"samples": samples, "trainings": trainings}
-        counted = "trainings" if is_reuse else "samples"
-        return _until(request, counted, as_criterion(until), f"{chosen.name} ({reason})")
-    if is_reuse:
-        samples = DEFAULT if trainings is None else trainings
-    wanted = Design.of(
-        ends,
-        name=design or ("log-uniform" if rotates and np.size(ends) < 3 else "uniform"),
-        samples=100 if samples is None else samples,
-        n_sizes=n_sizes,
-        share=share,
-    )
-    n_valued = 1 if is_reuse else len(valued)
-    check_request(
-        dataset,
-        n_valued=n_valued,
-        samples=wanted.samples,
-        is_new=known is None,
-        is_quick=chosen.is_quick,
-    )
-    if known is not None and known.samples > wanted.samples:
-        wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
-    seed = seed_from(known.seed if known and random_state is None else random_state)
-    drawn: dict[str, Any] = {
-        "n_pool": dataset.n_pool,
-        "seed": seed,
-        "strata": dataset.y if dataset.is_classification else None,
-        "class_names": None if dataset.classes is None else dataset.classes.tolist(),
-        "rotates": rotates,
-    }
-    plan: DrawnPlan | GroupPlan | TrainingPlan
-    if is_reuse:
-        plan = plan_trainings(wanted, dataset, valued, seed=seed, rotates=rotates)
-        chosen = scored_in_turns(chosen) if rotates else chosen
-        table = point_table(dataset, plan, chosen)
-    elif found is None:
-        plan = make_plan(wanted, points=valued, **drawn)
-        table = point_table(dataset, plan, chosen)
-    else:
-        plan = make_group_plan(wanted, **found._asdict(), group_size=group_size, **drawn)
-        table = group_table(dataset, plan, found.names)
-    if known is None:
-        warn_if_random(chosen, plan)
-    is_kept = to is not None
-    is_timed = is_kept and known is None
-    rows = rows_per_unit(chosen, plan) if is_timed else chosen.rows_per_shard
-    manifest = describe(dataset, chosen, plan, rows_per_unit=rows)
+    oracle = None
     if not chosen.is_exact:
         oracle, _ = choose_engine(dataset, model=model, metric=metric)
-        measured = manifest.engine.to_json() | compare(chosen, oracle, plan)
-        manifest = replace(manifest, engine=EngineRecord.from_json(measured))
-    unit = "trainings" if is_reuse else "contributions"
-    with tracking(progress, on_progress, title="collecting", unit=unit) as tracker:
-        low, high = wanted.k_min, wanted.k_max
-        tracker.say(f"engine: {chosen.name} ({reason})")
-        what = (
-            f"{plan.n_contributions:,} {unit} {'for' if is_reuse else 'of'} {len(plan.points):,} "
-        )
-        what += "points" if found is None else "groups"
-        sets = ", training sets" if is_reuse else f" from {len(plan):,} training sets"
-        tracker.say(f"plan: {what}{sets} of {low:,} to {high:,} points, seed {seed}")
-        if known is None and tracker.is_followed and backend is None:
-            n_workers = effective_n_jobs(n_jobs or 1)
-            seconds = expected_seconds(chosen, plan) / n_workers
-            tracker.say(f"estimate: about {clock(seconds)} with {n_workers} worker(s)")
-        try:
-            start_run(
-                store,
-                manifest,
-                table,
-                engine=chosen,
-                plan=plan,
-                tracker=tracker,
-                is_probed=is_kept,
-            )
-        except StoreError:
-            if known is None and random_state is None and store.has_run():
-                return collect(**request)  # another collector has just started it, with its seed
-            raise
-        run_plan(chosen, plan, store, pool=pool, tracker=tracker)
-        if anchor:
-            add_anchor(store, chosen, seed, wanted.k_max, rotates=rotates)
-    run = Run(store)
-    progress_made = run.progress()
-    if store.layout.n_tasks == len(plan) and not progress_made.is_complete:
-        raise StoreError(
-            f"{progress_made.n_shards:,} of {progress_made.n_shards_planned:,} shards are in "
-            f"{store}: expected all of them. Something has removed files; collect again with the "
-            "same settings to replace them."
-        )
-    _warn_of_weak_fits(progress_made.notes)
-    return run
-
-
-def _until(request: dict[str, Any], unit: str, criterion: Criterion, engine: str) -> Run:
-    """Collect in rounds until a criterion is met.
-
-    Parameters
-    ----------
-    request
-        What `collect` was called with, its engine and store decided.
-    unit
-        What is counted: ``samples`` or ``trainings``, of which the request names the most.
-    criterion
-        When to stop.
-    engine
-        Which engine it is and why, for people.
-    """
-    store, options = request["to"], {"until": None, "progress": None, "on_progress": None}
-    stored = store.manifest.samples if store.has_run() else 0
-    rounds = list(targets(unit, request[unit] or MOST[unit], stored))
-    shown = request["progress"], request["on_progress"]
-    with tracking(*shown, title="collecting", unit=unit) as tracker:
-        tracker.say(f"engine: {engine}")
-        return collect_in_rounds(
-            lambda size: collect(**request | options | {unit: size}),
-            criterion,
-            rounds,
-            unit,
-            tracker,
-        )
+    collection = Collection(
+        dataset,
+        chosen,
+        store,
+        pool_of(backend, n_jobs),
+        valued=valued,
+        groups=found,
+        ends=ends,
+        design=design,
+        n_sizes=n_sizes,
+        share=share,
+        group_size=group_size,
+        random_state=random_state,
+        rotates=rotates,
+        anchor=anchor,
+        is_kept=to is not None,
+        n_workers=None if backend else effective_n_jobs(n_jobs or 1),
+        oracle=oracle,
+        reason=reason,
+    )
+    amount = trainings if collection.is_reuse else samples
+    shown = progress, on_progress
+    if criterion is not None:
+        return collect_in_rounds(collection, criterion, amount, shown, began=began)
+    return collection.grow(USUAL[collection.unit] if amount is None else amount, shown)
 
 
 def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
@@ -362,22 +246,3 @@ def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
             "Pass X_val and y_val (--validation), or scoring='rotating' (--scoring rotating)."
         )
     return scoring == "rotating" or not has_rows
-
-
-def _warn_of_weak_fits(notes: dict[str, int]) -> None:
-    if notes.get("unconverged"):
-        of = f" of {notes['fits']:,}" if notes.get("fits") else ""
-        warnings.warn(
-            f"{notes['unconverged']:,}{of} fits stopped before convergence, which "
-            "adds noise to their contributions. Raise max_iter, or scale the features.",
-            ApieceWarning,
-            stacklevel=3,
-        )
-    if notes.get("uncertified"):
-        warnings.warn(
-            f"{notes['uncertified']:,} contributions could not be computed to the stated error and "
-            "are left out: fits did not reach the optimum of the model. Scale the features, or "
-            "penalise the model more (such as a smaller C).",
-            ApieceWarning,
-            stacklevel=3,
-        )

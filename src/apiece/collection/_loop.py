@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -31,6 +31,7 @@ def run_plan(
     *,
     pool: Pool | None = None,
     tracker: Tracker | None = None,
+    may_go_on: Callable[[], bool] | None = None,
 ) -> None:
     """Compute and store every unit of the plan that the store lacks.
 
@@ -47,6 +48,8 @@ def run_plan(
         Where units are computed; this process by default.
     tracker
         Receives how far the work is.
+    may_go_on
+        Asked before each unit but the first; once it says no, units under way are the last.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def run_plan(
     failed: dict[int, dict[int, str]] = {}
     with (
         Job.on(store, engine, plan, layout, n_units=len(todo)) as job,
-        closing(_units(pool or LocalPool(), job, store, todo, tracker)) as units,
+        closing(_units(pool or LocalPool(), job, store, todo, tracker, may_go_on)) as units,
     ):
         for footer, shard in units:
             if shard is not None:
@@ -117,7 +120,12 @@ def _take_stock(store: Store, layout: Layout, tracker: Tracker) -> tuple[set[int
 
 
 def _units(
-    pool: Pool, job: Job, store: Store, todo: list[int], tracker: Tracker
+    pool: Pool,
+    job: Job,
+    store: Store,
+    todo: list[int],
+    tracker: Tracker,
+    may_go_on: Callable[[], bool] | None,
 ) -> Generator[Done]:
     """Yield each unit as it is done, in any order, even if workers are lost.
 
@@ -134,7 +142,11 @@ def _units(
         under_way = set[int]()
 
         def units(batch: list[int], under_way: set[int] = under_way) -> Iterator[int]:
-            for index in batch:
+            for number, index in enumerate(batch):
+                if number and may_go_on is not None and not may_go_on():
+                    for other in left.keys() - under_way:
+                        del left[other]
+                    return
                 if index not in incomplete and store.is_complete(job.layout.unit(index)):
                     del left[index]  # another collector has just stored it
                     continue

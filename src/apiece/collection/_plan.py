@@ -19,6 +19,7 @@ from apiece._base.rng import stream
 from apiece._base.typing import BoolArray, IntArray
 from apiece.collection._balance import allocate, check_sizes
 from apiece.collection._design import Design
+from apiece.collection._focus import Stage, focused
 from apiece.collection._rotation import (
     LEAST_OF_A_CLASS,
     LEAST_ROWS,
@@ -53,6 +54,8 @@ class DrawnPlan:
     rotates
         Whether tasks score on rows of the pool that are drawn with them, instead of on a
         validation set.
+    stages
+        From some task on, most tasks value some of the points alone (`Stage`).
 
     Examples
     --------
@@ -68,6 +71,7 @@ class DrawnPlan:
     round_sizes: IntArray
     n_contributions: int = 0
     rotates: bool = False
+    stages: tuple[Stage, ...] = ()
 
     def __len__(self) -> int:
         return len(self.round_sizes) * len(self.blocks)
@@ -78,7 +82,8 @@ class DrawnPlan:
             raise IndexError(f"task {index} is not among the {len(self)} tasks of the plan")
         round_index, block_index = divmod(index, len(self.blocks))
         block = self.blocks[block_index]
-        return self._draw(index, block, int(self.round_sizes[round_index]))
+        task = self._draw(index, block, int(self.round_sizes[round_index]))
+        return focused(task, self.points, self.stages, self.seed)
 
     @property
     def points_per_task(self) -> int:
@@ -221,6 +226,7 @@ def make_plan(
     strata: IntArray | None = None,
     class_names: Sequence[object] | None = None,
     rotates: bool = False,
+    stages: tuple[Stage, ...] = (),
 ) -> DrawnPlan:
     """Plan enough tasks that every point gets at least ``design.samples`` contributions.
 
@@ -242,6 +248,8 @@ def make_plan(
         The classes' labels, for messages.
     rotates
         Whether tasks score on rows of the pool that are drawn with them (`Rotation`).
+    stages
+        From some task on, most tasks value some of the points alone.
 
     Raises
     ------
@@ -268,7 +276,11 @@ def make_plan(
         check_rotation(design, codes, names)
     check_sizes(design.k_min, design.k_max, np.bincount(codes), empty.most, names)
     round_sizes, n_contributions = _rounds(empty)
-    return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
+    plan = replace(empty, round_sizes=round_sizes, n_contributions=n_contributions, stages=stages)
+    if not stages:
+        return plan
+    n_left = sum(len(plan[index].points) for index in range(len(plan)))
+    return replace(plan, n_contributions=n_left)
 
 
 def check_rotation(design: Design, strata: IntArray, names: Sequence[object] | None) -> None:

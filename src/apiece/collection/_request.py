@@ -139,6 +139,7 @@ def describe(
         "seed": plan.seed,
         "n_contributions": plan.n_contributions,
         "layout": Layout.of(plan, rows_per_unit).describe(),
+        "stages": [stage.to_json() for stage in getattr(plan, "stages", ())] or None,
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in libraries},

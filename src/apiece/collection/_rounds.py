@@ -1,22 +1,31 @@
 """Rounds: a run that grows step by step until a criterion is met.
 
-The sizes of rounds are fixed: each holds 1.3 times as many samples, or trainings, as the one
-before. Every round ends with a whole run, so that it can be stopped, resumed and extended, and is
-the same as if that many had been asked for at once.
+The sizes of rounds are fixed: each holds about 1.3 times as many samples, or trainings, as the one
+before. So a run can be stopped, resumed and extended, and holds what asking for that many at once
+would give, but for points outside the focus of a criterion, which later rounds value rarely. A
+limit of time makes the last round smaller if the whole one would end too late. If a round takes
+longer than expected, its units of work under way are the last, and the same call goes on from
+there.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from apiece._base.progress import Tracker
+from apiece._base.progress import tracking
+from apiece.collection._growth import Collection, Shown, Step
 from apiece.collection.until import Criterion, Round
 from apiece.store import Run
 
 _GROWTH: Final = 1.3
 _FIRST: Final = {"samples": 8, "trainings": 64}
+_MULTIPLE: Final = {"samples": 1, "trainings": 32}  # of a unit of work, which is computed whole
+_LEAST: Final = 1.05  # growth below which another round is not worth its beginnings
+_MARGIN: Final = 0.9  # share of the time left that a last round is planned for
+_FOCUS: Final = 20  # samples before which intervals are too rough to call a point settled
 MOST: Final = {"samples": 1_000, "trainings": 20_000}
 
 
@@ -27,57 +36,112 @@ def targets(unit: str, most: int, stored: int = 0) -> Iterator[int]:
     [8, 11, 15, 20]
     >>> list(targets("samples", 20, stored=12))
     [15, 20]
+    >>> list(targets("trainings", 200))
+    [64, 96, 128, 192, 200]
     """
+    multiple = _MULTIPLE[unit]
     size = min(_FIRST[unit], most)
     while True:
         if size >= stored or size >= most:
             yield max(size, stored)
         if size >= most:
             return
-        size = min(max(size + 1, -(-int(size * 10 * _GROWTH) // 10)), most)
+        size = min(multiple * math.ceil(round(size * _GROWTH / multiple, 6)), most)
+
+
+class _Pace(NamedTuple):
+    """Seconds for one more sample or training, for the next check, and for all else in a round."""
+
+    each: float
+    check: float
+    other: float
+
+    def seconds(self, more: int) -> float:
+        return self.each * more + self.check + self.other
+
+    def fitting(self, seconds: float) -> int:
+        """How many more samples or trainings take so long."""
+        left = _MARGIN * (seconds - self.other)
+        return int(min(left / self.each, 1e9)) if left > 0 and self.each > 0 else 0
 
 
 def collect_in_rounds(
-    grow: Callable[[int], Run],
+    collection: Collection,
     criterion: Criterion,
-    rounds: list[int],
-    unit: str,
-    tracker: Tracker,
+    most: int | None,
+    shown: Shown,
+    *,
+    began: float,
 ) -> Run:
     """Grow a run until a criterion is met, or the last round is done.
 
     Parameters
     ----------
-    grow
-        Collects a number of samples or trainings.
+    collection
+        What is collected.
     criterion
         When to stop.
-    rounds
-        Samples or trainings of each round.
-    unit
-        What they are.
-    tracker
-        Receives why the collection stopped.
+    most
+        Samples or trainings at most.
+    shown
+        The arguments ``progress`` and ``on_progress`` of `collect`.
+    began
+        Time of ``time.monotonic`` from which the time of the collection counts.
     """
-    began = time.monotonic()
-    before: Round | None = None
-    had = 0
-    tracker.say(f"in rounds until {criterion!r}, at most {rounds[-1]:,} {unit}")
-    tracker.is_muted = True  # each round would repeat its engine and plan
-    for number, size in enumerate(rounds):
-        started = time.monotonic()
-        run = grow(size)
-        now = time.monotonic()
-        following = rounds[number + 1] - size if number + 1 < len(rounds) else 0
-        expected = (now - started) / max(1, size - had) * following
-        state = Round(run, now - began, expected, before)
-        if criterion.needs_laws:
-            state.mean, state.has_sign  # noqa: B018  # now: the run grows
-        if criterion.is_met(state):
-            tracker.is_muted = False
-            tracker.say(f"stopped after {size:,} {unit}: {criterion!r}")
-            return run
-        before, had = state, size
-    tracker.is_muted = False
-    tracker.say(f"{rounds[-1]:,} {unit} are done, without reaching: {criterion!r}")
+    unit, stored = collection.unit, collection.stored
+    had = 0 if stored is None else stored.samples
+    rounds = list(targets(unit, most or MOST[unit], had))
+    with tracking(*shown, title="collecting", unit=unit) as tracker:
+        tracker.say(f"engine: {collection.engine.name} ({collection.reason})")
+        tracker.say(f"in rounds until {criterion!r}, at most {rounds[-1]:,} {unit}")
+        tracker.is_muted = True  # each round would repeat its engine and plan
+        run, why = _grown(collection, criterion, rounds, began, had)
+        tracker.is_muted = False
+        tracker.say(f"stopped at {run.manifest.samples:,} {unit}: {why}")
     return run
+
+
+def _grown(
+    collection: Collection, criterion: Criterion, rounds: list[int], began: float, had: int
+) -> tuple[Run, str]:
+    """Return the run, and why it ended."""
+    unit, deadline = collection.unit, began + criterion.limit
+    step, before, number = Step(deadline), None, 0
+    size = rounds[0]
+    while True:
+        started = time.monotonic()
+        run = collection.grow(size, (None, None), step)
+        done = time.monotonic()
+        if step.is_late:
+            made = run.progress()
+            return run, (
+                f"{criterion!r}. The last round is unfinished ({made.n_contributions:,} of "
+                f"{made.n_planned:,} {run.unit}); the same call goes on with it"
+            )
+        if size not in rounds:
+            return run, f"{criterion!r}"  # a last round for the time that was left
+        state = Round(run, done - began, 0.0, before)
+        if criterion.needs_laws:
+            state.look()
+        checked = time.monotonic()
+        number = rounds.index(size) + 1
+        following = rounds[min(number, len(rounds) - 1)]
+        pace = _Pace(
+            step.seconds / max(1, size - had),
+            (checked - done) * following / size,
+            0.0 if before is None else done - started - step.seconds,
+        )
+        left = deadline - checked
+        if pace.seconds(following - size) > left:
+            multiple = _MULTIPLE[unit]
+            fitting = size + pace.fitting(left) // multiple * multiple
+            following = min(following, max(fitting, math.ceil(size * _LEAST)))
+        state = state.at(checked - began, pace.seconds(following - size))
+        if criterion.is_met(state):
+            return run, f"{criterion!r}"
+        if size == rounds[-1]:
+            return run, f"as many as were asked for, without reaching {criterion!r}"
+        may_focus = collection.can_focus and criterion.needs_laws and size >= _FOCUS
+        focus = criterion.undecided(state) if may_focus else None
+        step = Step(deadline, focus, is_checked=True)
+        before, had, size = state, size, following

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiece._base.progress import Tracker
 from apiece.collection._probe import probe, refuse_other_numbers
 from apiece.engines import Engine
+from apiece.errors import StoreError
 from apiece.records import Plan
 from apiece.store import Manifest, Store, refuse_mismatch
 
@@ -18,12 +20,13 @@ if TYPE_CHECKING:
 def start_run(
     store: Store,
     manifest: Manifest,
-    points: pd.DataFrame,
+    points: Callable[[], pd.DataFrame],
     *,
     engine: Engine,
     plan: Plan,
     tracker: Tracker,
     is_probed: bool,
+    is_checked: bool = False,
 ) -> None:
     """Start a run, or continue the one that is there.
 
@@ -32,13 +35,15 @@ def start_run(
     store
         Where the run is, or will be.
     manifest, points
-        What is wanted, and the table of points.
+        What is wanted, and what makes the table of points; a run that has one keeps it.
     engine, plan
         What will compute the run.
     tracker
         Receives what differs from when the run was started.
     is_probed
         Whether a new run gets a probe; one that nobody can continue needs none.
+    is_checked
+        Whether this process has continued the run before, so that nothing can have changed.
 
     Raises
     ------
@@ -52,11 +57,18 @@ def start_run(
         is_new = not store.has_run()
         if is_new and is_probed:
             manifest = replace(manifest, probe=probe(engine, plan))
-        elif not is_new:
+        elif not is_new and not is_checked:
             _check(store, manifest, engine, plan, tracker)
-        store.start(manifest, points)
+        store.start(manifest, points() if is_new else _table(store, points))
         if is_new and store.manifest.probe != manifest.probe:
             _check(store, manifest, engine, plan, tracker)  # another collector was first
+
+
+def _table(store: Store, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    try:
+        return store.points
+    except StoreError:  # the run was interrupted before it had one
+        return make()
 
 
 def _check(store: Store, manifest: Manifest, engine: Engine, plan: Plan, tracker: Tracker) -> None:

@@ -1,8 +1,8 @@
 """When to stop collecting: criteria that are looked at after each round of work.
 
 A criterion is passed to ``collect(..., until=...)``. ``a | b`` stops when one of the two is met,
-``a & b`` when both are. Rounds are the same in every call, so what a run holds depends on the round
-that it stopped after, and not on the clock or the machine.
+``a & b`` when both are. Rounds are the same in every call. A limit of time may make the last round
+smaller; without one, what a run holds does not depend on the clock or the machine.
 
 Examples
 --------
@@ -15,9 +15,10 @@ Examples
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -42,7 +43,9 @@ __all__ = [
 ]
 
 _DRAWS: Final = 400
+_LEARNERS: Final = 512  # trainings
 _LEVEL: Final = 0.9
+_SURE: Final = 0.005  # chance of being wrong that settles whether a point is among the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +72,18 @@ class Round:
     @cached_property
     def laws(self) -> Laws:
         """The laws of the run as it is."""
-        from apiece.estimators import fit
+        return quick_laws(self.run)
 
-        return fit(self.run, progress=False)
+    def look(self) -> None:
+        """Compute what criteria look at now, since the run will grow."""
+        self.mean, self.has_sign  # noqa: B018  # kept
+
+    def at(self, elapsed: float, expected: float) -> Round:
+        """Return the same round at another time."""
+        now = replace(self, elapsed=elapsed, expected=expected)
+        known = ("laws", "mean", "has_sign")
+        now.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        return now
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -90,6 +102,16 @@ class Criterion(ABC):
 
     needs_laws: bool = True
     """Whether laws are fitted after each round."""
+
+    limit: float = math.inf
+    """Seconds after which it is met whatever else."""
+
+    def undecided(self, now: Round) -> BoolArray | None:
+        """Return which points can still change whether it is met; None for all.
+
+        Later rounds value the others rarely.
+        """
+        return None
 
     @abstractmethod
     def is_met(self, now: Round) -> bool:
@@ -114,8 +136,17 @@ class _Both(Criterion):
     def needs_laws(self) -> bool:  # type: ignore[override]
         return self.one.needs_laws or self.other.needs_laws
 
+    @property
+    def limit(self) -> float:  # type: ignore[override]
+        return (max if self.is_and else min)(self.one.limit, self.other.limit)
+
     def __repr__(self) -> str:
         return f"{self.one!r} {'and' if self.is_and else 'or'} {self.other!r}"
+
+    def undecided(self, now: Round) -> BoolArray | None:
+        found = [each.undecided(now) for each in (self.one, self.other) if each.needs_laws]
+        masks = [mask for mask in found if mask is not None]
+        return np.any(masks, axis=0) if masks and len(masks) == len(found) else None
 
     def is_met(self, now: Round) -> bool:
         if self.is_and:
@@ -125,7 +156,7 @@ class _Both(Criterion):
 
 @dataclass(frozen=True, repr=False)
 class _Seconds(Criterion):
-    limit: float
+    limit: float = math.inf
     needs_laws = False
 
     def __repr__(self) -> str:
@@ -159,12 +190,20 @@ class _Top(Criterion):
     def is_met(self, now: Round) -> bool:
         m = min(self.m, len(now.mean))
         best = np.argsort(-now.mean, kind="stable")[:m]
-        laws = now.laws
+        return bool(self._chances(now)[best].mean() >= self.probability)
+
+    def undecided(self, now: Round) -> BoolArray:
+        chance = self._chances(now)
+        return np.asarray((chance > _SURE) & (chance < 1 - _SURE))
+
+    def _chances(self, now: Round) -> FloatArray:
+        """Return the probability of each point to be among the best, shape ``(n_points,)``."""
+        m, laws = min(self.m, len(now.mean)), now.laws
         draws = laws.draws(_DRAWS, random_state=0)
         k = np.array([laws.k_ref])
         curves = np.stack([np.nan_to_num(laws.family.mean(draw, k)[:, 0]) for draw in draws])
         among = np.argpartition(-curves, m - 1, axis=1)[:, :m]
-        return bool(np.isin(among, best).mean() >= self.probability)
+        return np.bincount(among.ravel(), minlength=len(now.mean)) / _DRAWS
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +218,9 @@ class _Signs(Criterion):
             return False
         fresh = now.has_sign & ~now.before.has_sign
         return bool(now.has_sign.any() and fresh.mean() < self.gain)
+
+    def undecided(self, now: Round) -> BoolArray:
+        return ~now.has_sign
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,6 +244,18 @@ def _ranks_agree(one: FloatArray, two: FloatArray, agreement: float) -> bool:
     if np.ptp(one) == 0 or np.ptp(two) == 0:
         return False
     return float(spearmanr(one, two).statistic) >= agreement
+
+
+def quick_laws(run: Run) -> Laws:
+    """Fit the laws of a run without checking how far they reach.
+
+    For trainings, what is the same for all points is learned from a part of them.
+    """
+    from apiece.estimators import METHODS, Reuse, default_method
+
+    if not run.has_trainings:
+        return METHODS[default_method(run)]().fit(run)
+    return Reuse().fit_trainings(run.trainings(), n_learners=_LEARNERS)
 
 
 def seconds(limit: float) -> Criterion:

@@ -31,7 +31,7 @@ import numpy as np
 from apiece._base.typing import FloatArray, IntArray
 
 TERMS: Final = (2, 4)  # of the series law
-_LEARNERS: Final = 1_200  # trainings that hyperparameters are learned from
+LEARNERS: Final = 1_200  # trainings that hyperparameters are learned from
 _STEPS: Final = 60
 _BLOCK: Final = 400  # training sets that are compared with all others at once
 _SIGNAL: Final = 0.1  # share of the variance of losses that points explain, before data
@@ -83,6 +83,8 @@ class Process:
         ``(n_points, n_features)``.
     group
         The group of each feature, from 0 on without gaps, shape ``(n_features,)``.
+    n_learners
+        How many trainings at most hyperparameters are learned from.
     """
 
     y: FloatArray
@@ -90,6 +92,7 @@ class Process:
     members: Any
     features: FloatArray
     group: IntArray
+    n_learners: int = LEARNERS
 
     @cached_property
     def k_ref(self) -> float:
@@ -154,7 +157,7 @@ class Process:
     def _learners(self) -> IntArray:
         """Trainings drawn at random: at regular steps, a grid of sizes would lose some sizes."""
         n = len(self.y)
-        return np.sort(np.random.default_rng(0).permutation(n)[:_LEARNERS])
+        return np.sort(np.random.default_rng(0).permutation(n)[: self.n_learners])
 
     @cached_property
     def settings(self) -> _Settings:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from apiece._base.typing import FloatArray
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator, Features
-from apiece.estimators._process import TERMS, Posterior, Process
+from apiece.estimators._process import LEARNERS, TERMS, Posterior, Process
 from apiece.estimators._responses import Responses
 from apiece.laws import FitStatus, Laws, Series
 from apiece.laws.provenance import provenance
@@ -106,13 +106,17 @@ class Reuse(Estimator):
             source.trainings(), fitted_to=fitted_to, recipe=self.recipe(features=False)
         )
 
-    def fit_trainings(self, trainings: Trainings, **attrs: Any) -> Laws:
+    def fit_trainings(
+        self, trainings: Trainings, *, n_learners: int = LEARNERS, **attrs: Any
+    ) -> Laws:
         """Fit one law for each valued point.
 
         Parameters
         ----------
         trainings
             What was trained on which points, with which losses.
+        n_learners
+            How many trainings at most the prior and the noise are learned from.
         **attrs
             What else the laws should remember.
 
@@ -136,6 +140,7 @@ class Reuse(Estimator):
             _members(trainings),
             known,
             np.arange(known.shape[1]),
+            n_learners,
         )
         found = process.posterior()
         count = np.bincount(trainings.trained.position, minlength=trainings.n_points)

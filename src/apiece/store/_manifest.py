@@ -73,8 +73,9 @@ class Manifest(Record):
     ----------
     dataset, points, model, metric, engine, design, seed
         What decides the contributions: a run is continued only with the same.
-    samples, n_contributions, layout
-        The requested amount of work; these grow with the run.
+    samples, n_contributions, layout, stages
+        The requested amount of work; these grow with the run. ``stages`` say from which task on
+        some of the points are valued rarely.
     created, versions, machine
         When the run was started, by which versions, on which kind of machine.
     code, probe
@@ -102,6 +103,7 @@ class Manifest(Record):
     seed: Annotated[int, range(2**128)]
     n_contributions: Annotated[int, range(2**63)]
     layout: Layout
+    stages: list[Any] | None = None
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     code: dict[str, Any] = field(default_factory=dict)

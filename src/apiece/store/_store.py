@@ -181,11 +181,14 @@ def grown_manifest(where: object, stored: Manifest, wanted: Manifest) -> Manifes
     6
     """
     refuse_mismatch(where, stored, wanted)
-    if wanted.layout.n_tasks <= stored.layout.n_tasks:
+    before = stored.stages or []
+    has_all_stages = (wanted.stages or [])[: len(before)] == before
+    if wanted.layout.n_tasks <= stored.layout.n_tasks or not has_all_stages:
         return None
     return replace(
         stored,
         samples=wanted.samples,
         n_contributions=wanted.n_contributions,
+        stages=wanted.stages,
         layout=replace(stored.layout, n_tasks=wanted.layout.n_tasks),
     )

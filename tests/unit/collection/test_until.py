@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import apiece
 from apiece import until
+from apiece.collection._focus import CHANCE, Stage
 from apiece.collection._pilot import choose_by_pilot
 from apiece.collection._rounds import targets
 from apiece.collection.until import Round
@@ -132,9 +133,107 @@ def test_a_stopped_run_holds_what_asking_for_its_round_gives(data, tmp_path):
 
 
 def test_exact_engines_stop_too(data):
-    run = apiece.collect(data, until=until.seconds(0.001) | until.top(5), samples=50, **EXACT)
+    run = apiece.collect(data, until=until.width(100) | until.seconds(1e6), samples=50, **EXACT)
     assert run.manifest.samples == 8
     assert run.is_complete
+
+
+def test_after_a_deadline_no_unit_of_work_begins_and_the_same_call_goes_on(data, tmp_path):
+    options = {**REUSE, "to": tmp_path / "run"}
+    run = apiece.collect(data, until=until.seconds(1e-9), **options)
+    assert len(run.trainings()) == 32  # one unit of work
+    assert not run.is_complete
+    run = apiece.collect(data, until=until.seconds(1e-9), **options)
+    assert len(run.trainings()) == 64
+    whole = apiece.collect(data, trainings=64, **REUSE)
+    assert_array_equal(run.trainings().loss, whole.trainings().loss)
+
+
+class Clock:
+    """A clock that stands still but for the work: a second for each training or check."""
+
+    def __init__(self):
+        self.now, self.check = 0.0, 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.mark.parametrize("check", [0.0, 50.0])
+@pytest.mark.parametrize("limit", [150, 300])
+def test_a_time_limit_is_kept_and_used(data, monkeypatch, limit, check):
+    clock, real = Clock(), ReuseEngine.run
+
+    def slow(self, task):
+        clock.now += 1.0
+        return real(self, task)
+
+    def look(self):
+        clock.now += check
+
+    for module in ("_collect", "_growth", "_rounds"):
+        monkeypatch.setattr(f"apiece.collection.{module}.time", clock)
+    monkeypatch.setattr(ReuseEngine, "run", slow)
+    monkeypatch.setattr(Round, "look", look)
+    criterion = until.seconds(limit)
+    if check:
+        criterion = criterion | Never()
+    apiece.collect(data, until=criterion, anchor=False, **REUSE)
+    assert clock.now <= limit
+    # A last round is planned for 0.9 of the time left, in units of 32 trainings.
+    assert clock.now >= 0.9 * limit - 2 * check - 32
+
+
+class Never(until.Criterion):
+    def is_met(self, now):
+        return False
+
+
+FOCUSED = {**EXACT, "until": until.top(5, probability=0.95), "samples": 60}
+
+
+def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_before(data):
+    run = apiece.collect(data, **FOCUSED)
+    n = run.manifest.samples
+    whole = apiece.collect(data, **EXACT, samples=n).contributions()
+    part = run.contributions()
+    stages = [Stage.from_json(stage) for stage in run.manifest.stages]
+    assert len(part.delta) < len(whole.delta)
+    known = {(t, p): d for t, p, d in zip(whole.task, whole.point, whole.delta, strict=True)}
+    ours = {(t, p): d for t, p, d in zip(part.task, part.point, part.delta, strict=True)}
+    # Solved next to fewer other points, they agree to the tolerance of the solver.
+    assert_allclose(list(ours.values()), [known[key] for key in ours], rtol=1e-5, atol=1e-8)
+    begins = np.array([stage.start for stage in stages])
+    rest = []
+    for task, point in known:
+        number = np.searchsorted(begins, task, side="right") - 1
+        if number < 0 or stages[number].is_focus[point]:
+            assert (task, point) in ours
+        else:
+            rest.append((task, point) in ours)
+    # Each has a chance of 1/8; from 400 draws on the standard error is below 0.02.
+    assert len(rest) > 400
+    assert abs(np.mean(rest) - CHANCE) < 0.06
+
+
+def test_a_focused_run_is_the_same_by_workers_and_after_damage_and_can_be_extended(data, tmp_path):
+    one = apiece.collect(data, to=tmp_path / "one", **FOCUSED)
+    two = apiece.collect(data, to=tmp_path / "two", n_jobs=2, **FOCUSED)
+    assert one.manifest.stages == two.manifest.stages
+    assert one.progress().digest == two.progress().digest
+    shards = sorted((tmp_path / "two" / "shards").iterdir())
+    for shard in (shards[0], shards[-1]):
+        shard.unlink()
+    again = apiece.collect(data, to=tmp_path / "two", **FOCUSED)
+    assert again.progress().digest == one.progress().digest
+    n = one.manifest.samples
+    more = apiece.collect(data, to=tmp_path / "two", **EXACT, samples=n + 20)
+    assert more.is_complete
+    table = more.contributions()
+    start = more.manifest.stages[-1]["start"]
+    whole = apiece.collect(data, **EXACT, samples=n + 20).contributions()
+    # A plain request values all points again, in the tasks that are new.
+    assert (table.task >= start).sum() == (whole.task >= start).sum() > 0
 
 
 def test_a_run_that_never_reaches_its_goal_ends_at_the_most(data):
