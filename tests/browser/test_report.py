@@ -542,6 +542,13 @@ def test_the_slider_moves_by_keyboard(page, power):
 def test_the_page_fits_its_width_and_every_control_has_a_name(page, power, width):
     page.open(power[2], width=width, height=800)
     assert page.js("return document.documentElement.scrollWidth") <= width
+    ends = page.js(
+        "return [...document.querySelectorAll('#ticks span')].map((e) => "
+        "[e.getBoundingClientRect().left, e.getBoundingClientRect().right])"
+    )
+    track = page.js("return document.querySelector('#ticks').getBoundingClientRect().right")
+    assert ends == sorted(ends)
+    assert ends[-1][1] <= track + 1  # a rounded pixel
     nameless = page.js("""
         return [...document.querySelectorAll('input, select, button')].filter((e) =>
           e.offsetParent !== null && !e.labels?.length && !e.getAttribute('aria-label')

@@ -47,7 +47,8 @@ function setUpSlider() {
   $("sampled").style.left = `${from}%`;
   $("sampled").style.width = `${to - from}%`;
   const ends = [from > 0 && from < 9 ? report.k_range[0] : low, high]; // numbers that would touch
-  const marks = [...new Set([...ends, ...report.k_range])].map((k) => {
+  const sizes = [...new Set([...ends, ...report.k_range])].sort((one, other) => one - other);
+  const marks = sizes.map((k) => {
     const mark = element("span", { text: k < 1e6 ? whole(k) : short(k, 2) });
     mark.style.left = `${place(k)}%`;
     return mark;
