@@ -88,9 +88,9 @@ def ceiling_of(bench: Bench, setting: Setting) -> Ceiling:
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
-    note="At each size: the variance over points of the expected contributions, divided by itself "
-    "plus the variance of a mean of that many samples; averaged over sizes. Where no signal was "
-    "measured at some size, the samples for 0.9 are empty.",
+    note="The variance over points of the expected contributions, divided by itself plus the "
+    "variance of a mean of that many samples; averaged over sizes. Samples for 0.9 are empty where "
+    "no signal was measured at some size.",
 )
 def ceilings(bench: Bench) -> Artifact:
     """Ceilings of all grids against samples."""

@@ -57,9 +57,9 @@ def _why(row: dict[Hashable, Any]) -> str:
     paper = float("nan") if row["paper"] is None else row["paper"]
     reasons = []
     if ceiling < ENOUGH or measured < paper > ceiling:
-        reasons.append(f"noise: true curves would reach {ceiling:.3f}{_enough(row)}")
+        reasons.append(f"noise allows {ceiling:.3f}{_enough(row)}")
     if measured < paper and ceiling - measured > _LARGE * (paper - measured) and series > measured:
-        reasons.append(f"straight lines: the series law reaches {series:.3f} on the same means")
+        reasons.append(f"not a line: series law {series:.3f}")
     return "; ".join(reasons) or ("not explained" if measured < paper else "")
 
 
@@ -69,7 +69,7 @@ def _enough(row: dict[Hashable, Any]) -> str:
         return ""
     wanted = row["samples for 0.9"]
     is_known = wanted is not None and wanted == wanted
-    return f", {ENOUGH} with {wanted:,.0f} samples" if is_known else "; no signal at some size yet"
+    return f", {ENOUGH} with {wanted:,.0f} samples" if is_known else ", no signal at some size yet"
 
 
 @exhibit(
@@ -80,9 +80,8 @@ def _enough(row: dict[Hashable, Any]) -> str:
     scale=GRIDS,
     finish=with_reasons,
     note="*Series law*: the same measure for a2/k + a3/k^1.5 + a4/k². *Ceiling by noise*: what "
-    "the true curves would reach against these noisy means. A curve fitted to the same means "
-    "follows some of their noise and may exceed it. *Samples for 0.9*: samples per size that "
-    "lift this ceiling to 0.9.",
+    "the true curves would reach against these noisy means. Curves fitted to these means may "
+    "exceed it. *Samples for 0.9*: samples per size that lift it to 0.9.",
 )
 def table1(bench: Bench) -> Artifact:
     """Overall R² by data, model and loss, with the R² that noise alone allows."""
@@ -147,8 +146,7 @@ exhibit(
     "grid",
     paper="The more samples, the nearer R² comes to 1: what is missing is noise of the means.",
     scale="up to 1,000 samples per size",
-    note="*Series law* and *ceiling by noise* as in Table 1: if the overall R² stays below the "
-    "ceiling with more and more samples, the law does not hold; noise is not the reason.",
+    note="If R² stays below the ceiling with ever more samples, noise is not the reason.",
 )
 def figure9(bench: Bench) -> Artifact:
     """Cumulative shares of each point's R², fitted to ever more of the samples."""

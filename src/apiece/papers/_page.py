@@ -151,11 +151,14 @@ def _short(exhibit: Exhibit, measured: Measured, said: dict[str, str]) -> str:
     for note in (exhibit.note, *measured.notes()):
         lines += [note, ""] if note else []
     scales = {"Here": exhibit.here(table), "In the paper": exhibit.scale}
+    known = {said.get(words) for words in scales.values()}
     states = [
         f"{where}: {f'as for {said[words]}' if words in said else words}."
         for where, words in scales.items()
         if words
     ]
+    if len(known) == 1 and None not in known:
+        states = [f"Scale: as for {known.pop()}."]
     said.update({words: kind for words in scales.values() if words and words not in said})
     return "\n".join([*lines, " ".join([*states, f"[Numbers]({exhibit.name}.csv)"]), ""])
 
