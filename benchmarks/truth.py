@@ -298,12 +298,15 @@ def estimates(data: Data, n: int, samples: int, seed: int) -> dict[str, Estimate
     carved = apiece.Dataset.from_arrays(
         X[:n_pool], y[:n_pool], X_val=X[n_pool:], y_val=y[n_pool:], kind=kind
     )
-    fixed = apiece.collect(carved, points=valued, random_state=seed, **settings)
+    settings |= {"points": valued, "random_state": seed}
+    fixed = apiece.collect(carved, **settings)
+    sample = apiece.collect(carved, scoring="sample", **settings)
     return {
         "rotating": from_laws(run.laws()),
         "rotating, likelihood": from_laws(run.laws("likelihood", family="series")),
         "rotating, mean": plain_mean(run),
         "fixed": from_laws(fixed.laws()),
+        "sample": from_laws(sample.laws()),
     }
 
 

@@ -56,10 +56,11 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 )
 @click.option(
     "--scoring",
-    type=click.Choice(["auto", "fixed", "rotating"]),
+    type=click.Choice(["auto", "fixed", "rotating", "sample"]),
     default="auto",
     show_default=True,
-    help="Rows that score: a fixed validation set, or rows of the table in turns.",
+    help="Rows that score: a fixed validation set (sample: as a sample of the population), or rows "
+    "of the table in turns.",
 )
 @click.option("--engine", default="auto", show_default=True, help=f"{', '.join(ENGINES)}.")
 @click.option("--points", help="Pool positions to value: 0:100, 3,5,8 or none. All by default.")

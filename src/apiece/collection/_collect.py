@@ -23,18 +23,21 @@ from apiece.collection.pools import Pool, pool_of
 from apiece.collection.until import Criterion, as_criterion
 from apiece.data import Dataset, groups_of
 from apiece.engines import (
+    Engine,
     EngineChoice,
     RefitEngine,
     ReuseEngine,
     choose_engine,
     choose_group_engine,
+    is_described,
+    surrogate_of,
 )
 from apiece.errors import DataError, PlanError
-from apiece.losses import Loss
+from apiece.losses import Loss, resolve_loss
 from apiece.store import Run, Store
 
 USUAL = {"samples": 100, "trainings": DEFAULT}
-Scoring = Literal["auto", "fixed", "rotating"]
+Scoring = Literal["auto", "fixed", "rotating", "sample"]
 
 
 def collect(
@@ -131,8 +134,10 @@ def collect(
     scoring
         Which rows score. ``rotating``: in each task some rows train, others score and others are
         valued, so that results are about the population the rows come from and no row is set
-        aside. ``fixed``: the dataset's validation set scores every task. ``auto`` (default) is
-        rotating for a dataset without a validation set.
+        aside. ``fixed``: the dataset's validation set scores every task, and results are for these
+        rows. ``sample``: it scores every task as a sample of the population that results are then
+        for (logistic, ridge and linear regression with their usual loss). ``auto`` (default):
+        rotating without a validation set, fixed with one.
     anchor
         Whether to end with models trained on nearly all rows (one, or eight folds where scoring
         rows rotate), whose loss anchors the law of the loss, see `aggregate`.
@@ -205,6 +210,8 @@ def collect(
             chosen, reason = choose_by_pilot(chosen, valued, both, rotates=rotates)
         if isinstance(chosen, RefitEngine) and trainings is not None:
             samples, trainings = max(1, trainings // (len(valued) + 1)), None
+    if scoring == "sample":
+        _check_sample(chosen, has_groups=found is not None)
     refuse_trainings(trainings, chosen, has_groups=found is not None)
     oracle = None
     if not chosen.is_exact:
@@ -223,6 +230,7 @@ def collect(
         group_size=group_size,
         random_state=random_state,
         rotates=rotates,
+        is_sample=scoring == "sample",
         anchor=anchor,
         is_kept=to is not None,
         n_workers=None if backend else effective_n_jobs(n_jobs or 1),
@@ -238,11 +246,26 @@ def collect(
 
 def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
     """Tell whether scoring rows rotate."""
-    one_of("scoring", scoring, ("auto", "fixed", "rotating"))
+    one_of("scoring", scoring, ("auto", "fixed", "rotating", "sample"))
     has_rows = len(dataset.y_val) > 0
-    if scoring == "fixed" and not has_rows:
+    if scoring in ("fixed", "sample") and not has_rows:
         raise PlanError(
-            "scoring='fixed' is asked for, but the dataset has no validation rows: expected some. "
-            "Pass X_val and y_val (--validation), or scoring='rotating' (--scoring rotating)."
+            f"scoring={scoring!r} is asked for, but the dataset has no validation rows: expected "
+            "some. Pass X_val and y_val (--validation), or scoring='rotating' (--scoring rotating)."
         )
     return scoring == "rotating" or not has_rows
+
+
+def _check_sample(engine: Engine, *, has_groups: bool) -> None:
+    """Raise a clear error where theory cannot say what the validation rows are a sample of."""
+    dataset, model = engine.dataset, engine.model
+    usual = resolve_loss(None, kind=dataset.kind, has_proba=model.has_proba)
+    is_usual = type(engine.metric) is type(usual)
+    fits = is_described(model) and is_usual and surrogate_of(dataset, model).is_available
+    if has_groups or not fits or isinstance(engine, ReuseEngine):
+        raise PlanError(
+            f"scoring='sample' is asked for {'groups' if has_groups else model.name} and "
+            f"{engine.metric.name}: expected points, logistic, ridge or linear regression on "
+            f"numbers, and {usual.name}. Pass scoring='fixed' (--scoring fixed) for results about "
+            "the given rows, or leave out the validation set to let all rows take turns."
+        )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apiece.engines import Engine, ReuseEngine, surrogate_of
+from apiece.engines import Engine, ReuseEngine, sample_of, surrogate_of
 from apiece.errors import EngineError
 from apiece.records import Outcome, Plan, Task
 from apiece.store import Shard, TaskRows, TrainingRow, Unit, make_shard, make_training_shard
@@ -129,9 +129,11 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
 
 
 def _run_scored(engine: Engine, task: Task) -> Outcome:
-    """Run a task that brings its scoring rows, and add what theory predicts for its points."""
-    scoring = np.empty(0, dtype=np.int64) if task.scoring is None else task.scoring
-    outcome = engine.scored_by(scoring).run(replace(task, scoring=None))
+    """Run a task that is about the population, and add what theory predicts for its points."""
+    if task.scoring is None:
+        sample = sample_of(engine.dataset, engine.model)
+        return replace(engine.run(task), control=sample.control(task))
+    outcome = engine.scored_by(task.scoring).run(replace(task, scoring=None))
     surrogate = surrogate_of(engine.dataset, engine.model)
     if task.rows is not None or not surrogate.is_available:
         return outcome
@@ -143,7 +145,11 @@ def run_task(engine: Engine, task: Task) -> Outcome:
     where = f"task {task.index} (k={task.cardinality})"
     keeps = "Every other task is kept"
     try:
-        outcome = engine.run(task) if task.scoring is None else _run_scored(engine, task)
+        outcome = (
+            engine.run(task)
+            if task.scoring is None and not task.active
+            else _run_scored(engine, task)
+        )
     except EngineError:
         raise
     except Exception as error:  # whatever a user's model or metric raises

@@ -81,7 +81,7 @@ class Collection:
         The design.
     random_state
         Seed, or None.
-    rotates, anchor, is_kept
+    rotates, is_sample, anchor, is_kept
         Whether rows take turns in scoring, whether models on nearly all rows end the run, and
         whether others can continue it.
     n_workers
@@ -105,6 +105,7 @@ class Collection:
     group_size: int | None
     random_state: RandomState
     rotates: bool
+    is_sample: bool
     anchor: bool
     is_kept: bool
     n_workers: int | None
@@ -221,7 +222,8 @@ class Collection:
                 wanted, **self.groups._asdict(), group_size=size, **drawn
             ), engine
         stages = self._stages(amount, known, step)
-        return make_plan(wanted, points=self.valued, stages=stages, **drawn), engine
+        tasks = make_plan(wanted, points=self.valued, stages=stages, **drawn)
+        return replace(tasks, is_sample=self.is_sample), engine
 
     def _stages(self, amount: int, known: Manifest | None, step: Step | None) -> tuple[Stage, ...]:
         """Return the stages of a run; if it grows, with one for the new tasks."""

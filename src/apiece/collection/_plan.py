@@ -56,6 +56,8 @@ class DrawnPlan:
         validation set.
     stages
         From some task on, most tasks value some of the points alone (`Stage`).
+    is_sample
+        Whether the validation set is a sample of the population that matters.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class DrawnPlan:
     n_contributions: int = 0
     rotates: bool = False
     stages: tuple[Stage, ...] = ()
+    is_sample: bool = False
 
     def __len__(self) -> int:
         return len(self.round_sizes) * len(self.blocks)
@@ -129,8 +132,8 @@ class DrawnPlan:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that decide which tasks there are, for a manifest."""
-        scoring = {"scoring": "rotating"} if self.rotates else {}
-        return self.design.describe() | scoring
+        scoring = "rotating" if self.rotates else "sample" if self.is_sample else None
+        return self.design.describe() | ({} if scoring is None else {"scoring": scoring})
 
     def draw(self, index: int, size: int, usable: BoolArray | None = None) -> Task:
         """Draw a task of any index for all points; a ``size`` of 0 is drawn, too.
@@ -155,7 +158,7 @@ class DrawnPlan:
         )
         rng.shuffle(subset)
         outside = block if alone >= 0 else block[~np.isin(block, subset)]
-        return Task(index, subset, outside, int(rng.integers(2**31)))
+        return Task(index, subset, outside, int(rng.integers(2**31)), active=int(self.is_sample))
 
     def _draw_rotating(
         self,

@@ -21,7 +21,7 @@ from apiece.collection._plan import DrawnPlan
 from apiece.collection._rotation import largest_size
 from apiece.collection._trainings import TrainingPlan
 from apiece.data import Dataset, Groups
-from apiece.engines import Engine, surrogate_of
+from apiece.engines import Engine, sample_of, surrogate_of
 from apiece.errors import PlanError
 from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Store
 
@@ -161,8 +161,8 @@ def _digest(plan: DrawnPlan | GroupPlan | TrainingPlan) -> str:
 def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine) -> pd.DataFrame:
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
 
-    Where scoring rows rotate, and where each training serves all points,
-    ``theory_<size>_<term>`` are what theory says of each point. Where scoring rows rotate,
+    Where scoring rows rotate or are a sample, and where each training serves all points,
+    ``theory_<size>_<term>`` are what theory says of each point. In the first two cases
     ``rows_<size>_<size>`` are the covariance that the choice of rows gives to it.
     """
     import pandas as pd
@@ -178,17 +178,24 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     )
     surrogate = surrogate_of(dataset, engine.model)
     is_dense = isinstance(plan, TrainingPlan) and dataset.needs_refit is None
+    sample = None
+    if isinstance(plan, DrawnPlan) and plan.is_sample:
+        sample = sample_of(dataset, engine.model)
     uses_theory = is_dense or (plan.rotates and not isinstance(plan, TrainingPlan))
-    if not (uses_theory and surrogate.is_available):
+    if not ((uses_theory or sample is not None) and surrogate.is_available):
         return table
     sizes = log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
-    terms = {
-        f"theory_{k}_{j}": column
-        for k in sizes
-        for j, column in enumerate(surrogate.terms(positions, k).T)
-    }
+    terms = {}
+    if sample is None or sample.is_of_the_pool:
+        terms = {
+            f"theory_{k}_{j}": column
+            for k in sizes
+            for j, column in enumerate(surrogate.terms(positions, k).T)
+        }
     noise = None
-    if isinstance(plan, DrawnPlan):
+    if sample is not None:
+        noise = sample.row_noise(positions, sizes)
+    elif isinstance(plan, DrawnPlan):
         noise = surrogate.row_noise(positions, sizes, plan.rotation.block_of)
     if noise is not None:
         terms |= {

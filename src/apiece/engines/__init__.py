@@ -20,7 +20,8 @@ from apiece.engines._models import (
 from apiece.engines._poisson import PoissonEngine
 from apiece.engines._refit import RefitEngine
 from apiece.engines._reuse import ReuseEngine
-from apiece.engines._surrogate import Surrogate, surrogate_of
+from apiece.engines._sample import ScoringSample, sample_of
+from apiece.engines._surrogate import Surrogate, is_described, surrogate_of
 from apiece.engines._svm import SVMEngine
 
 __all__ = [
@@ -41,13 +42,16 @@ __all__ = [
     "RefitEngine",
     "ReuseEngine",
     "SVMEngine",
+    "ScoringSample",
     "SingleMLPEngine",
     "Surrogate",
     "base_name",
     "choose_engine",
     "choose_group_engine",
+    "is_described",
     "is_model_name",
     "resolve_model",
+    "sample_of",
     "surrogate_of",
     "weight_option",
 ]

@@ -51,7 +51,7 @@ class Surrogate:
     Parameters
     ----------
     dataset
-        The pool and the candidates.
+        The pool, the candidates, and perhaps a validation set.
     penalty
         $\lambda$ on the squared coefficients of standardised features, next to the sum of losses.
 
@@ -72,9 +72,20 @@ class Surrogate:
         return self.dataset.n_features <= _MOST_FEATURES and self._size <= _MOST_ENTRIES
 
     @cached_property
-    def _strata(self) -> IntArray:
+    def strata(self) -> IntArray:
+        """The class of every row of the pool; 0 for quantities."""
         data = self.dataset
         return data.y if data.is_classification else np.zeros(data.n_pool, dtype=np.int64)
+
+    @cached_property
+    def members(self) -> list[IntArray]:
+        """The rows of each class."""
+        return [np.flatnonzero(self.strata == code) for code in range(self.strata.max() + 1)]
+
+    @cached_property
+    def validation_rows(self) -> IntArray:
+        """Where the validation rows are in the arrays of a mode: after all points."""
+        return self.dataset.n_points + np.arange(self.dataset.n_validation)
 
     @cached_property
     def _size(self) -> int:
@@ -83,7 +94,7 @@ class Surrogate:
         n_outputs = data.n_classes if data.n_classes > 2 else 1
         return int(data.n_points * data.n_features * n_outputs)
 
-    def _modes(self, k: int) -> list[Mode]:
+    def modes(self, k: int) -> list[Mode]:
         """Return the model for training sets of about ``k`` rows, one mode per output."""
         n = self.dataset.n_pool
         near = _SHARE * n
@@ -99,13 +110,15 @@ class Surrogate:
 
     @cached_property
     def _design(self) -> tuple[FloatArray, AnyArray]:
-        """Return standardised features with a constant, and targets, of all points."""
+        """Return standardised features with a constant, and targets, of points and validation."""
         data = self.dataset
         X = np.asarray(data.features(np.arange(data.n_points)), dtype=np.float64)
+        targets = data.targets(np.arange(data.n_points))
+        if data.n_validation:
+            X, targets = np.concatenate([X, data.X_val]), np.concatenate([targets, data.y_val])
         pool = X[: data.n_pool]
         spread = pool.std(axis=0)
         X = (X - pool.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        targets = data.targets(np.arange(data.n_points))
         if not data.is_classification:
             targets = targets / (float(np.std(targets[: data.n_pool])) or 1.0)
         return np.column_stack([X, np.ones(len(X))]), targets
@@ -137,14 +150,14 @@ class Surrogate:
         scoring, block_of = task.scoring, task.block_of
         if scoring is None or block_of is None:
             raise ValueError("the task has no scoring rows: expected one of a rotating plan")
-        n_pool, n_strata = len(self._strata), int(self._strata.max()) + 1
+        n_pool, n_strata = len(self.strata), int(self.strata.max()) + 1
         block = np.where(points < n_pool, block_of[np.minimum(points, n_pool - 1)], -1)
         shares = [
-            np.bincount(self._strata[rows], minlength=n_strata) / len(rows)
+            np.bincount(self.strata[rows], minlength=n_strata) / len(rows)
             for rows in (scoring, task.subset)
         ]
         predicted = np.zeros(len(points))
-        modes = self._modes(k)
+        modes = self.modes(k)
         for mode, sums in zip(modes, self._sums(modes, block_of), strict=True):
             inverse = 1 / (k * mode.eigenvalues + self.penalty)
             shrink = k * mode.eigenvalues * inverse
@@ -164,9 +177,7 @@ class Surrogate:
             self._blocks.clear()
             self._blocks["block_of"] = block_of
         if id(modes) not in self._blocks:
-            self._blocks[id(modes)] = [
-                _BlockSums.of(mode, self._strata, block_of) for mode in modes
-            ]
+            self._blocks[id(modes)] = [_BlockSums.of(mode, self.strata, block_of) for mode in modes]
         found: list[_BlockSums] = self._blocks[id(modes)]
         return found
 
@@ -180,7 +191,7 @@ class Surrogate:
         See `apiece.engines._expansion`; shape ``(n_points, 8)``.
         """
         found = np.zeros((len(points), N_TERMS))
-        for mode in self._modes(k):
+        for mode in self.modes(k):
             found += terms(mode, points, k, self.penalty)
         return found
 
@@ -214,7 +225,7 @@ class Surrogate:
         blocks = np.unique(block_of)
         found = np.zeros((len(blocks), len(points), len(sizes)))
         for j, k in enumerate(sizes):
-            for mode in self._modes(k):
+            for mode in self.modes(k):
                 for g, block in enumerate(blocks):
                     left = _without(mode, np.flatnonzero(block_of != block), self.penalty / k)
                     found[g, :, j] += terms(left, points, k, self.penalty)[:, 0]
@@ -241,11 +252,29 @@ def _surrogate(dataset: Dataset, penalty: float) -> Surrogate:
     return Surrogate(dataset, penalty)
 
 
+def is_described(model: Model) -> bool:
+    """Tell whether a model is what the surrogate is: logistic, ridge or linear regression.
+
+    >>> from apiece.data import load_demo
+    >>> from apiece.engines import choose_engine
+    >>> dataset, _ = load_demo()
+    >>> [is_described(choose_engine(dataset, model=name)[0].model) for name in ("logistic", "knn")]
+    [True, False]
+    """
+    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+    return isinstance(_last_step(model.estimator), (LinearRegression, LogisticRegression, Ridge))
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+
+
 def _penalty_of(estimator: Any) -> float:
     """Return the penalty of scikit-learn's linear models, the last step of a pipeline included."""
     from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    last = _last_step(estimator)
     found = _PENALTY
     if isinstance(last, LinearRegression):
         found = 0.0

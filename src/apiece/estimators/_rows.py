@@ -90,8 +90,13 @@ class _Learned:
 
     def expected(self, theory: Theory | None) -> Theory | None:
         """Return what theory expects of every point at its sizes, as one term."""
-        if theory is None or self.weights is None:
+        if theory is None:
             return None
+        if self.weights is None:
+            factor = self.factor_at(theory.sizes)
+            noise = theory.row_noise
+            noise = None if noise is None else noise * factor[:, None] * factor
+            return replace(theory, terms=theory.terms[:, :, :0], row_noise=noise)
         return corrected(theory, self.factor_at(theory.sizes), self.weights, self.k_0)
 
     def factor_at(self, k: AnyArray) -> FloatArray:

@@ -119,7 +119,11 @@ def corrected(theory: Theory, factor: FloatArray, weights: Corrections, k_0: flo
 
 def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
     """Learn the corrections to theory; None if theory says nothing."""
-    parts = [part for part in table.parts() if part.theory is not None and len(part)]
+    parts = [
+        part
+        for part in table.parts()
+        if part.theory is not None and part.theory.terms.shape[2] and len(part)
+    ]
     if not parts:
         return None
     scales = [_scale(part, known.less_control(part)) for part in parts]
@@ -182,6 +186,8 @@ def _block_spread(scores: FloatArray, active: IntArray) -> FloatArray:
         return found
     e = scores[seen] - scores[seen].mean(axis=0)
     n_blocks = int(active.max()).bit_length()
+    if n_blocks == 1:  # all rows are one block
+        return found
     bits = ((active[seen][:, None] >> np.arange(n_blocks)) & 1).astype(np.float64)
     x = bits - bits.mean(axis=0)
     norm = ((x**2).sum(axis=0) ** 2 - (x**4).sum(axis=0)).mean()

@@ -29,7 +29,8 @@ class Theory:
         Cardinalities, rising, shape ``(n_sizes,)``.
     terms
         The expected contribution in units of the surrogate's loss, then quantities that
-        corrections are made of, shape ``(n_points, n_sizes, n_terms)``.
+        corrections are made of, shape ``(n_points, n_sizes, n_terms)``; no term where theory
+        predicts nothing.
     row_noise
         Covariance over sizes that the choice of the table's rows gives to the first term, shape
         ``(n_points, n_sizes, n_sizes)``; None where it is not known.
@@ -75,10 +76,10 @@ class Contributions(ArrowTable):
         Provenance of the rows: dataset, model, metric, design, seed.
     control
         Prediction of each contribution by first-order theory, less its mean over draws, up to a
-        factor, shape ``(n_rows,)``; None if scoring rows do not rotate.
+        factor, shape ``(n_rows,)``; None if results are for the given scoring rows.
     active
-        The blocks of rows that each task drew from, as bits, shape ``(n_rows,)``; None if scoring
-        rows do not rotate.
+        The blocks of rows that each task drew from, as bits, shape ``(n_rows,)``; None if results
+        are for the given scoring rows.
     weight
         Number of contributions that each row counts for, shape ``(n_rows,)``; None for one.
     theory

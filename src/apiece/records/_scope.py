@@ -25,7 +25,8 @@ def scope_of(attrs: Mapping[str, Any]) -> str | None:
     ----------
     attrs
         Provenance of the result: ``attrs["design"]["scoring"]`` is ``"rotating"`` where rows take
-        turns in scoring, and missing for a validation set.
+        turns in scoring, ``"sample"`` for a validation set that is a sample of the population, and
+        missing for one that is all that matters.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def scope_of(attrs: Mapping[str, Any]) -> str | None:
     design = attrs.get("design")
     if design is None:
         return None
-    return POPULATION if design.get("scoring") == "rotating" else SCORING_ROWS
+    return SCORING_ROWS if design.get("scoring") is None else POPULATION
 
 
 def scoped(table: pd.DataFrame, scope: str | None) -> pd.DataFrame:

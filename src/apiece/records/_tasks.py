@@ -30,7 +30,8 @@ class Task:
         Positions in the pool of the rows that score this task, none of them in ``subset`` or
         ``points``; None if the validation set of the dataset scores it.
     active
-        The blocks of rows that the task draws from, as the bits of a number; 0 for all.
+        The blocks of rows that the task draws from, as the bits of a number: 1 if all rows are one
+        block, and 0 if the task is about the validation rows, not about a population.
     block_of
         The block of every row of the pool; None without blocks.
 

@@ -28,10 +28,14 @@ class Joined:
 def theory_of(points: pd.DataFrame) -> Theory | None:
     """Return what theory says of the valued points; None where it was not computed."""
     names, sizes = _theory_columns(points)
-    if not names:
+    if not sizes:
         return None
     valued = points[points["valued"]]
-    terms = valued[names].to_numpy(dtype=np.float64).reshape(len(valued), len(sizes), -1)
+    terms = (
+        valued[names]
+        .to_numpy(dtype=np.float64)
+        .reshape(len(valued), len(sizes), len(names) // len(sizes))
+    )
     noise = None
     if f"rows_{sizes[0]}_{sizes[0]}" in valued:
         noise = np.empty((len(valued), len(sizes), len(sizes)))
@@ -66,6 +70,7 @@ def trainings_of(
 
 
 def _theory_columns(points: pd.DataFrame) -> tuple[list[str], list[int]]:
-    """Return the names of the columns of theory, and their sizes, rising."""
+    """Return the names of the columns of theory, perhaps none, and its sizes, rising."""
     names = [str(name) for name in points.columns if str(name).startswith("theory_")]
-    return names, sorted({int(name.split("_")[1]) for name in names})
+    noise = [str(name) for name in points.columns if str(name).startswith("rows_")]
+    return names, sorted({int(name.split("_")[1]) for name in names + noise})

@@ -122,7 +122,7 @@ class Run(ArrowTable):
     @property
     def scope(self) -> str:
         """What results are for: the ``"population"``, or the given ``"scoring rows"``."""
-        return POPULATION if self.rotates else SCORING_ROWS
+        return SCORING_ROWS if self.manifest.design.scoring is None else POPULATION
 
     @property
     def anchor(self) -> Anchor | None:
@@ -191,8 +191,8 @@ class Run(ArrowTable):
             loss=join("loss", np.float64),
             ids=self.ids,
             attrs=self.provenance(),
-            control=join("control", np.float64) if self.rotates else None,
-            active=join("active", np.int64) if self.rotates else None,
+            control=join("control", np.float64) if self.scope == POPULATION else None,
+            active=join("active", np.int64) if self.scope == POPULATION else None,
             theory=self.theory,
         )
 
@@ -235,7 +235,7 @@ class Run(ArrowTable):
             attrs=self.provenance(),
             n_rows=self.progress().n_contributions,
             memory=as_bytes("memory", memory),
-            rotates=self.rotates,
+            has_control=self.scope == POPULATION,
             theory=self.theory,
         )
 

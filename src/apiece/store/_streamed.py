@@ -64,8 +64,9 @@ class Streamed:
         How many there are, about.
     memory
         Bytes that a block may take.
-    rotates
-        Whether scoring rows rotate, so that ``control`` and ``active`` mean something.
+    has_control
+        Whether contributions are about the population: ``control`` and ``active`` then mean
+        something.
     theory
         What theory says of each point, or None.
 
@@ -86,11 +87,11 @@ class Streamed:
         attrs: dict[str, Any],
         n_rows: int,
         memory: int,
-        rotates: bool = False,
+        has_control: bool = False,
         theory: Theory | None = None,
     ) -> None:
         self.ids, self.attrs, self.theory = ids, attrs, theory
-        self._rotates = rotates
+        self._has_control = has_control
         n_blocks = -(-n_rows * _BYTES_PER_ROW // max(memory, 1))
         n_blocks = min(max(n_blocks, 1), max(len(ids), 1), _MOST_BLOCKS)
         self._borders = np.linspace(0, len(ids), n_blocks + 1).astype(np.int64)
@@ -215,8 +216,8 @@ class Streamed:
             loss=rows["loss"].copy(),
             ids=self.ids[places],
             attrs=self.attrs,
-            control=rows["control"].copy() if self._rotates else None,
-            active=rows["active"].astype(np.int64) if self._rotates else None,
+            control=rows["control"].copy() if self._has_control else None,
+            active=rows["active"].astype(np.int64) if self._has_control else None,
             theory=None if self.theory is None else self.theory.of(places),
         )
 
