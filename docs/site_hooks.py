@@ -46,24 +46,12 @@ def filled(markdown: str, uri: str) -> str:
     """Fill some pages with files of the root, whose links start one folder higher."""
     if uri == "reference/index.md":
         return markdown.replace("<!-- names -->", names())
-    if uri == "decisions/index.md":
-        return markdown.replace("<!-- records -->", records())
     if uri == "benchmarks.md":
         return _RESULTS.sub(lambda match: measured(match[1]), markdown)
     if uri not in _PAGES:
         return markdown
     text = (_ROOT / _PAGES[uri]).read_text(encoding="utf-8")
     return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
-
-
-def records() -> str:
-    """Return a table of all decisions, from the titles of their records."""
-    rows = ["| record | decision |", "| --- | --- |"]
-    for file in sorted(_ROOT.glob("docs/decisions/0*.md")):
-        title = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
-        number, _, said = title.partition(". ")
-        rows.append(f"| [{number}]({file.name}) | {said} |")
-    return "\n".join(rows)
 
 
 def measured(name: str) -> str:
