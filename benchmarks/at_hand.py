@@ -12,6 +12,7 @@ was promised.
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ APART = ("pol", "miniboone", "spambase", "adult", "higgs")
 RIVALS = ("influence", "margin", "k-center", "random")
 
 
-def one(name: str, k: int, seed: int, options) -> tuple[dict[str, float], float, bool]:
+def one(name: str, k: int, take: int, seed: int, options) -> tuple[dict[str, float], float, bool]:
     """Return the fall of the loss by method, what was promised, and whether it was kept."""
     X, y = load(name, options.data, seed)
     spread = X[:k].std(axis=0)
@@ -39,16 +40,16 @@ def one(name: str, k: int, seed: int, options) -> tuple[dict[str, float], float,
     dataset = apiece.Dataset.from_arrays(X[:end], y[:end], X_val=X[scoring], y_val=y[scoring])
     have = dataset.ids[:k]
     picks = apiece.select(
-        dataset, take=options.take, have=have, model="logistic", random_state=seed, progress=False
+        dataset, take=take, have=have, model="logistic", random_state=seed, progress=False
     )
     values = {
         "influence": baselines.influence(dataset, have=have, model="logistic"),
         "margin": baselines.margin(dataset, have=have, model="logistic"),
-        "k-center": baselines.k_center(dataset, have=have, take=options.take),
+        "k-center": baselines.k_center(dataset, have=have, take=take),
         "random": baselines.random_values(dataset, random_state=seed),
     }
     chosen = {"have": dataset.positions(picks.index)} | {
-        way: k + np.argsort(-table["value"].to_numpy()[k:end], kind="stable")[: options.take]
+        way: k + np.argsort(-table["value"].to_numpy()[k:end], kind="stable")[:take]
         for way, table in values.items()
     }
 
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", default=",".join((*CHOSEN_ON, *APART)))
     parser.add_argument("--sizes", default="100,200,1000,2000")
-    parser.add_argument("--take", type=int, default=20)
+    parser.add_argument("--takes", default="20,50")
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--scoring", type=int, default=500)
     parser.add_argument("--draws", type=int, default=5)
@@ -78,7 +79,7 @@ def main() -> None:
     ways = ("have", *RIVALS)
     results = Results(
         "at-hand",
-        {"data": "{}", "k": "{:,}"}
+        {"data": "{}", "k": "{:,}", "picks": "{}"}
         | dict.fromkeys(ways, "{:+.5f} ± {:.5f}")
         | {"promised": "{:+.5f}", "inside": "{:.2f}"},
         options,
@@ -86,16 +87,17 @@ def main() -> None:
         reported_on=sets,
     )
     with threadpool_limits(1):
-        for k in map(int, options.sizes.split(",")):
+        cases = product(map(int, options.sizes.split(",")), map(int, options.takes.split(",")))
+        for k, take in cases:
             for name in sets:
-                found = [one(name, k, seed, options) for seed in range(options.draws)]
+                found = [one(name, k, take, seed, options) for seed in range(options.draws)]
                 cells = []
                 for way in ways:
                     falls = np.array([each[0][way] for each in found])
                     error = falls.std(ddof=1) / np.sqrt(len(falls)) if len(falls) > 1 else 0.0
                     cells.append([falls.mean(), error])
                 promised, inside = (np.mean([each[part] for each in found]) for part in (1, 2))
-                results.add(name, k, *cells, promised, inside)
+                results.add(name, k, take, *cells, promised, inside)
 
 
 if __name__ == "__main__":
