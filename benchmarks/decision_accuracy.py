@@ -1,9 +1,10 @@
-"""Of pairs of points, how many are ordered rightly at a size that was not sampled?
+"""Of pairs of points, or of groups, how many are ordered rightly at a size that was not sampled?
 
-Points are valued at sizes up to 400 with few samples each, and ordered by their laws at 800, or by
-the mean of their contributions at the largest sampled sizes. The truth is the mean of many
-contributions at 800, from other training sets. Pairs count whose true difference is more than two
-standard errors; both methods have the same contributions, so the same compute.
+Points, or five rows of groups of look-alikes, are valued at sizes up to 400 with few samples each,
+and ordered by their laws at 800, or by the mean of their contributions at the largest sampled
+sizes. The truth is the mean of many contributions at 800. Training sets and scoring rows are drawn
+anew each time. Pairs count whose true difference is more than two standard errors; both methods
+have the same contributions, so the same compute.
 
     nice -n 10 python benchmarks/decision_accuracy.py --data DIR
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import apiece
@@ -23,7 +26,8 @@ from apiece.uses import baselines
 from decisions import load
 
 CHOSEN_ON = ("magic", "electricity")
-TARGET, N, N_SCORING = 800, 1_000, 1_000
+TARGET, N = 800, 2_000
+GROUP, JOIN = 40, 5  # rows in a group, and how many of them join at once
 
 
 def pairs_right(value, truth, error) -> float:
@@ -35,18 +39,23 @@ def pairs_right(value, truth, error) -> float:
     return float((1 + agrees[is_sure]).mean() / 2)
 
 
-def prepared(name: str, seed: int, options):
-    """Return a dataset, the points, and their true contributions with errors."""
-    X, y = load(name, options.data, seed)
-    spread = X[:N].std(axis=0)
-    X = (X - X[:N].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    end = N + N_SCORING
-    dataset = apiece.Dataset.from_arrays(X[:N], y[:N], X_val=X[N:end], y_val=y[N:end])
-    points = dataset.ids[: options.points]
+def prepared(name: str, is_grouped: bool, seed: int, options):
+    """Return a dataset, the points or groups, and their true contributions with errors."""
+    X, y = (each[:N] for each in load(name, options.data, seed))
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    groups = np.full(N, "", dtype=object)
+    if is_grouped:
+        alike = np.array_split(np.lexsort((X[:, 0], y)), N // GROUP)
+        for number, rows in enumerate(alike[:: max(1, len(alike) // options.groups)]):
+            groups[rows] = f"g{number:03d}"
+    dataset = apiece.Dataset.from_arrays(X, y, validation=0, groups=groups if is_grouped else None)
+    points = None if is_grouped else dataset.ids[: options.points]
     table = collected(
         dataset, points, (TARGET, TARGET), options.truth, 1_000 + seed
     ).contributions()
-    each = [table.delta[table.point == i] for i in range(len(points))]
+    points = table.ids if is_grouped else points
+    each = [table.delta[table.point == list(table.ids).index(name)] for name in points]
     truth = np.array([np.nanmean(one) for one in each])
     error = np.array([np.nanstd(one) / np.sqrt(len(one)) for one in each])
     return dataset, points, truth, error
@@ -56,6 +65,7 @@ def collected(dataset, points, sizes, samples: int, seed: int):
     return apiece.collect(
         dataset,
         points=points,
+        group_size=None if points is not None else JOIN,
         sizes=sizes,
         samples=samples,
         model="logistic",
@@ -70,13 +80,15 @@ def main() -> None:
     parser.add_argument("--sets", default="magic,electricity,pol,miniboone,spambase,higgs")
     parser.add_argument("--samples", default="5,20,80")
     parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--groups", type=int, default=25)
     parser.add_argument("--truth", type=int, default=200)
-    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=3)
     options = parser.parse_args()
     results = Results(
         "decision-accuracy",
         {
             "data": "{}",
+            "of": "{}",
             "samples": "{}",
             "seconds": "{:.1f}",
             "laws at 800": "{:.3f} ± {:.3f}",
@@ -87,23 +99,26 @@ def main() -> None:
         reported_on=options.sets.split(","),
     )
     with threadpool_limits(1):
-        for name in options.sets.split(","):
-            known = [prepared(name, seed, options) for seed in range(options.draws)]
+        for name, of in product(options.sets.split(","), ("points", "groups")):
+            is_grouped = of == "groups"
+            known = [prepared(name, is_grouped, seed, options) for seed in range(options.draws)]
             for samples in map(int, options.samples.split(",")):
                 shares, seconds = [], []
                 for seed, (dataset, points, truth, error) in enumerate(known):
                     started = time.process_time()
-                    run = collected(dataset, points, (50, 400), samples, seed)
+                    asked = None if is_grouped else points
+                    run = collected(dataset, asked, (50, 400), samples, seed)
                     laws = apiece.fit(run)
                     seconds.append(time.process_time() - started)
-                    ours = laws.mean(float(TARGET))[np.argsort(dataset.positions(laws.ids))]
-                    mean = baselines.largest_size_mean(run)["value"].loc[list(points)].to_numpy()
-                    shares.append([pairs_right(each, truth, error) for each in (ours, mean)])
+                    ours = pd.Series(laws.mean(float(TARGET)), laws.ids)
+                    mean = baselines.largest_size_mean(run)["value"]
+                    values = [each.loc[list(points)].to_numpy() for each in (ours, mean)]
+                    shares.append([pairs_right(each, truth, error) for each in values])
                 cells = [
                     [np.mean(part), np.std(part, ddof=1) / np.sqrt(len(part))]
                     for part in np.transpose(shares)
                 ]
-                results.add(name, samples, np.mean(seconds), *cells)
+                results.add(name, of, samples, np.mean(seconds), *cells)
 
 
 if __name__ == "__main__":
