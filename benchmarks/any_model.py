@@ -17,6 +17,14 @@ labels (area under the curve): by values, and by the loss of each point for mode
 trained on it, next to Data-OOB (the share of trees outside whose bag a row is that predict its
 label) from as many trees.
 
+`any-model-until`: trainings to a stable top 20, if contributions come from pairs: one training
+per training set, and one for each point that joins it. (The exact engine of logistic regression
+computes the same contributions here.) `until="top 20"` stops by itself. Next to it, fixed samples
+that find as large a share of the true top 20: the smallest power of two for this set, which nobody
+knows beforehand, and the smallest that suffices on all sets. The truth comes from other samples.
+
+`any-model-memory`: time and memory beyond the trainings for 20,000 points and 5,000 trainings.
+
 `any-model-libraries`: one command, ``apiece advise table.csv --target y --model xgboost``, on
 spambase with a tenth of the labels flipped. The advice is followed, and the model is scored on rows
 that the command did not see. The libraries have to be installed: name this part to run it.
@@ -33,6 +41,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +57,10 @@ from threadpoolctl import threadpool_limits
 
 import apiece
 from _results import Results
+from apiece.collection import Design, make_plan
 from apiece.engines import choose_engine, resolve_model
-from apiece.estimators import Reuse
-from apiece.records import Task
+from apiece.estimators import Bayes, Reuse
+from apiece.records import Lists, Task, Trainings
 
 SIZES = [100, 141, 200, 283, 400]
 SHOWN = [100, 200, 400]
@@ -64,6 +74,7 @@ CASES = {  # model, loss and trainings
     "electricity": ("boosting", BOOSTING, "log_loss", 2_000),
 }
 CHOSEN_ON = ("magic",)
+STEPS, N_STOPPED = (16, 32, 64, 128, 256, 512), 200  # samples, and points to value
 NETWORK_SIZES, N_OF_NETWORKS = (200, 1_000), 2_000
 NETWORK_DRAWS, NETWORK_POINTS = 20, 60  # training sets, and points that join each
 
@@ -242,6 +253,127 @@ def contribution_spread(data, k: int):
     return np.array(found)
 
 
+def stopping(options) -> None:
+    results = Results(
+        "any-model-until",
+        {
+            "data": "{}",
+            "share of the true top 20, until": "{:.2f}",
+            "uniform rounds": "{:.2f}",
+            "fixed for this set": "{:.2f}",
+            "fixed for all sets": "{:.2f}",
+            "trainings, until": "{:,.0f}",
+            "trainings, uniform rounds": "{:,.0f}",
+            "trainings, fixed for this set": "{:,.0f}",
+            "trainings, fixed for all sets": "{:,.0f}",
+        },
+        options,
+        chosen_on=CHOSEN_ON,
+        reported_on=options.stopped,
+    )
+    found = {name: stopped_on(name, options) for name in options.stopped}
+    enough = [
+        next((s for s in STEPS if fixed[s][0] >= aim), STEPS[-1])
+        for (aim, _), _, fixed in found.values()
+    ]
+    for (name, (ours, uniform, fixed)), this in zip(found.items(), enough, strict=True):
+        cells = ours, uniform, fixed[this], fixed[max(enough)]
+        results.add(name, *(share for share, _ in cells), *(cost for _, cost in cells))
+
+
+def stopped_on(name: str, options):
+    """Return the share of the true top 20 and the trainings: with until, in uniform rounds, fixed.
+
+    Means over draws; of fixed samples, for each number in ``STEPS``.
+    """
+    X, y, _ = table(name, options.data, N_STOPPED)
+    n, rest = N_STOPPED, slice(N_STOPPED, N_STOPPED + 1_000)
+    data = apiece.Dataset.from_arrays(X[:n], y[:n], X_val=X[rest], y_val=y[rest])
+    request = {"sizes": (30, 90), "anchor": False, "progress": False}
+    truth = apiece.collect(data, samples=options.truth_samples, random_state=99, **request)
+    k = np.array([52])
+
+    def top(table):
+        return np.argsort(-Bayes().fit(table).mean(k)[:, 0])[:20]
+
+    best = top(truth)
+
+    def judged(table):
+        n_trainings = len(table.delta) + len(np.unique(table.task))
+        return np.isin(top(table), best).mean(), n_trainings
+
+    ours, uniform, fixed = [], [], {step: [] for step in STEPS}
+    for draw in range(options.draws):
+        for found, criterion in ((ours, apiece.until.top(20)), (uniform, Uniform(20, 0.9))):
+            run = apiece.collect(
+                data, until=criterion, samples=STEPS[-1], random_state=draw, **request
+            )
+            found.append(judged(run.contributions()))
+        whole = run.contributions()
+        if run.manifest.samples < STEPS[-1]:
+            run = apiece.collect(data, samples=STEPS[-1], random_state=draw, **request)
+            whole = run.contributions()
+        for step, found in fixed.items():
+            plan = make_plan(
+                Design.of(request["sizes"], samples=step),
+                n_pool=n,
+                points=np.arange(n),
+                seed=draw,
+                strata=data.y,
+            )
+            found.append(judged(whole.where(whole.task < len(plan))))
+    means = {step: np.mean(found, axis=0) for step, found in fixed.items()}
+    return np.mean(ours, axis=0), np.mean(uniform, axis=0), means
+
+
+class Uniform(type(apiece.until.top(20))):
+    """The same criterion, with all points in all rounds."""
+
+    def undecided(self, now):
+        """All of them."""
+
+
+def memory(options) -> None:
+    results = Results(
+        "any-model-memory",
+        {
+            "points": "{:,}",
+            "trainings": "{:,}",
+            "training sets of": "{}",
+            "processor minutes": "{:.1f}",
+            "GB": "{:.1f}",
+        },
+        options,
+    )
+    rng = np.random.default_rng(0)
+    n, many = options.memory_points, options.memory_trainings
+    low, high = n // 40, n // 20
+    k = rng.integers(low, high + 1, many)
+    trained = [np.sort(rng.choice(n, size, replace=False)) for size in k]
+    scored = [np.sort(rng.choice(n, 1_000, replace=False)) for _ in k]
+    effect = rng.normal(size=n) / 100
+    loss = 0.3 + 10 / k - np.array([effect[rows].mean() for rows in trained])
+    trainings = Trainings(
+        np.arange(many),
+        k,
+        loss + 1e-3 * rng.normal(size=many),
+        Lists(k, np.concatenate(trained)),
+        Lists(np.full(many, 1_000), np.concatenate(scored)),
+        rng.normal(size=1_000 * many) ** 2,
+        np.arange(n),
+        rng.integers(0, 2, n),
+        np.ones(n, dtype=bool),
+        np.ones(n, dtype=bool),
+        False,
+        rng.normal(size=(n, 10)),
+    )
+    began = time.process_time()
+    Reuse().fit_trainings(trainings)
+    seconds = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    results.add(n, many, f"{low:,} to {high:,}", seconds / 60, peak)
+
+
 def data_oob(X, y, n_trees: int):
     """Return the share of trees outside whose bag a row is that predict its label."""
     forest = BaggingClassifier(DecisionTreeClassifier(), n_trees, random_state=0).fit(X, y)
@@ -349,8 +481,15 @@ def advised(folder: Path, X, y, model: str):
     return pd.read_csv(folder / "advice.csv").set_index("point").sort_index(), seconds
 
 
-PARTS = {"mislabel": mislabel, "values": values, "networks": networks, "libraries": libraries}
-USUAL = ["mislabel", "values", "networks"]
+PARTS = {
+    "mislabel": mislabel,
+    "values": values,
+    "networks": networks,
+    "until": stopping,
+    "memory": memory,
+    "libraries": libraries,
+}
+USUAL = ["mislabel", "values", "networks", "until"]
 
 
 def main() -> None:
@@ -365,6 +504,11 @@ def main() -> None:
     parser.add_argument(
         "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "adult"]
     )
+    parser.add_argument("--stopped", nargs="*", default=["higgs", "electricity", "pol", "adult"])
+    parser.add_argument("--truth-samples", type=int, default=1_200)
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--memory-points", type=int, default=20_000)
+    parser.add_argument("--memory-trainings", type=int, default=5_000)
     parser.add_argument("--forests", type=int, default=500)
     parser.add_argument("--libraries", nargs="*", default=["xgboost", "lightgbm", "catboost"])
     options = parser.parse_args()
