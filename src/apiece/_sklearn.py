@@ -18,7 +18,7 @@ from apiece.data import Dataset
 from apiece.uses import value
 
 
-class DataValuer(BaseEstimator):  # type: ignore[misc]
+class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
     """Value every training row for a model: fit ``X, y``, then read ``values_``.
 
     Parameters

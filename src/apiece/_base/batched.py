@@ -79,7 +79,7 @@ def solve(
     >>> root.x.round(6), status, n_steps
     (array([1.      , 1.414214]), array([1, 1]), 5)
     """
-    of_state, of_fixed = getattr(state, "_make"), getattr(fixed, "_make")  # noqa: B009
+    of_state, of_fixed = getattr(state, "_make"), getattr(fixed, "_make")  # noqa: B009  # Any named tuple
     whole = of_state(part.copy() for part in state)
     active = np.arange(len(whole[0]))
     status, count = np.full(len(active), RUNNING), 0

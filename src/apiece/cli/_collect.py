@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -89,7 +89,7 @@ def collect(
     """
     import apiece
     from apiece.records import in_words
-    from apiece.store import file_system, open_run, redacted
+    from apiece.store import redacted
 
     dataset = read(data, options)
     to = place_for(data, _with(dataset, candidates), options) if to is None else to
@@ -107,17 +107,7 @@ def collect(
             **{name: options[name] for name in _COLLECT_OPTIONS},
         )
     except KeyboardInterrupt:
-        stored = open_run(to).progress() if file_system(to).has("manifest.json") else None
-        n_stored = stored.n_contributions if stored else 0
-        n_planned = stored.n_planned if stored else 0
-        unit = open_run(to).unit if stored else "contributions"
-        note(
-            f"interrupted: {n_stored:,} of {n_planned:,} {unit} are stored in {where}. "
-            f"Continue with:\n  {redacted(shlex.join(['apiece', *sys.argv[1:]]))}",
-            quiet=quiet,
-        )
-        sys.stderr.flush()
-        os._exit(130)  # at once: what is stored is whole, and workers leave with their collector
+        _leave(to, where, quiet)
     progress = run.progress()
     if as_json:
         emit(
@@ -139,6 +129,22 @@ def collect(
         f"{in_words(run.scope)}"
     )
     note(f"next: apiece report {where}, or apiece value {where}", quiet=quiet)
+
+
+def _leave(to: str | Path, where: str, quiet: bool) -> NoReturn:
+    """Say how to continue an interrupted collection, and end the process."""
+    from apiece.store import file_system, open_run, redacted
+
+    run = open_run(to) if file_system(to).has("manifest.json") else None
+    stored = f"0 of 0 contributions are stored in {where}"
+    if run is not None:
+        progress = run.progress()
+        n_stored, n_planned = progress.n_contributions, progress.n_planned
+        stored = f"{n_stored:,} of {n_planned:,} {run.unit} are stored in {where}"
+    again = redacted(shlex.join(["apiece", *sys.argv[1:]]))
+    note(f"interrupted: {stored}. Continue with:\n  {again}", quiet=quiet)
+    sys.stderr.flush()
+    os._exit(130)  # at once: what is stored is whole, and workers leave with their collector
 
 
 _COLLECT_OPTIONS = (

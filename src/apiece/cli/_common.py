@@ -105,7 +105,7 @@ def common(command: Command) -> Command:
             say_prose(f"error: {_words(error)}", err=True)
             sys.exit(error.exit_code if isinstance(error, ApieceError) else 1)
 
-    return run  # type: ignore[return-value]
+    return run  # type: ignore[return-value]  # the same command, with three more options
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
         made: Any = reading(call)
         for option in reversed((*_COLLECT, *([_DATA] if "dataset" in also else []))):
             made = option(made)
-        return made  # type: ignore[no-any-return]
+        return made  # type: ignore[no-any-return]  # click has no types for decorators
 
     return make
 

@@ -142,9 +142,9 @@ class Design:
         return {"name": self.name, "sizes": list(self.sizes), "share": self.share}
 
 
-def _whole_number(what: str, number: object) -> int:
+def _whole_number(what: str, number: Any) -> int:
     try:
-        whole = int(number)  # type: ignore[call-overload]
+        whole = int(number)
     except (TypeError, ValueError):
         whole = None
     if whole is None or whole != number:

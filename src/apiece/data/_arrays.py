@@ -114,7 +114,9 @@ def as_rows(
     return rows.astype(float_type(rows.dtype), copy=False)
 
 
-def arrays_from_npz(path: FilePath, validation: object, groups: str | None) -> dict[str, Any]:
+def arrays_from_npz(
+    path: FilePath, validation: float | FilePath | None, groups: str | None
+) -> dict[str, Any]:
     """Return the arguments for `Dataset.from_arrays` that an npz file holds."""
     arrays = read_npz(path)
     if groups is not None and groups not in arrays:
@@ -128,10 +130,10 @@ def arrays_from_npz(path: FilePath, validation: object, groups: str | None) -> d
         chosen["groups"] = pd.Series(arrays[groups], name=groups)
     if "feature_names" in arrays:
         chosen["feature_names"] = arrays["feature_names"].tolist()
-    if validation is None or isinstance(validation, numbers.Real):
+    if validation is None or isinstance(validation, int | float | numbers.Real):
         chosen["validation"] = validation
     else:
-        held_out = read_npz(validation)  # type: ignore[arg-type]
+        held_out = read_npz(validation)
         chosen["X_val"] = held_out["X"]
         chosen["y_val"] = named_labels(held_out["y"], held_out.get("class_names"))
     for key in ("y", "y_val"):

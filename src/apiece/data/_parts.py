@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
     def take(self, positions: IntArray) -> Part:
         """Return the rows at some positions."""
-        taken = [None if each is None else take_rows(each, positions) for each in self]
-        return Part(*taken)  # type: ignore[arg-type]
+        taken: list[Any] = [None if each is None else take_rows(each, positions) for each in self]
+        return Part(*taken)
 
 
 class PoolAndScoring(NamedTuple):

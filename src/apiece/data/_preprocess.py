@@ -39,7 +39,7 @@ _MOST_WORDS: Final = 50_000
 _MOST_ENTRIES: Final = 500_000_000  # 4 GB of float64
 
 
-class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
     """Latent semantic analysis of a column of texts: tf-idf weights, then a truncated SVD.
 
     It differs from a pipeline of scikit-learn's parts in two ways. It keeps fewer directions if
@@ -358,7 +358,7 @@ def _named_category(column: str, category: object) -> str:
 
 def _check_text_features(text_features: object) -> None:
     is_whole = isinstance(text_features, numbers.Integral) and not isinstance(text_features, bool)
-    if not is_whole or int(text_features) < 1:  # type: ignore[call-overload]
+    if not isinstance(text_features, numbers.Integral) or not is_whole or int(text_features) < 1:
         raise DataError(
             f"text_features={text_features!r} is no number of features: expected a whole number of "
             "at least 1. Pass for example text_features=128."

@@ -71,12 +71,12 @@ def validation_rows(validation: object, n_rows: int, n_classes: int = 1) -> int:
     (50, 40)
     """
     least, most = n_classes, n_rows - max(2, n_classes)
-    is_number = isinstance(validation, numbers.Real) and not isinstance(validation, bool)
-    if is_number and not isinstance(validation, numbers.Integral):
-        fraction = float(validation)  # type: ignore[arg-type]
+    is_whole = isinstance(validation, numbers.Integral) and not isinstance(validation, bool)
+    if isinstance(validation, numbers.Real) and not isinstance(validation, numbers.Integral):
+        fraction = float(validation)
         if 0 < fraction < 1:
             return min(max(round(fraction * n_rows), least), most)
-    if not isinstance(validation, numbers.Integral) or not is_number:
+    if not isinstance(validation, numbers.Integral) or not is_whole:
         raise DataError(
             f"validation={validation!r} is no validation set: expected a fraction between 0 and 1, "
             "a whole number of rows, or for tables a DataFrame or file of rows. Pass for example "

@@ -41,12 +41,12 @@ class GroupEngine(Engine):
     engine: Engine
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # a constant of other engines
         """The word that chooses the engine that fits."""
         return self.engine.name
 
     @property
-    def is_exact(self) -> bool:  # type: ignore[override]
+    def is_exact(self) -> bool:  # type: ignore[override]  # a constant of other engines
         """Whether contributions equal those of a converged refit."""
         return self.engine.is_exact
 

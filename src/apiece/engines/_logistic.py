@@ -62,7 +62,7 @@ def converged(model: Model) -> Model:
     """
     from sklearn.linear_model import LogisticRegression
 
-    class Converged(LogisticRegression):  # type: ignore[misc]
+    class Converged(LogisticRegression):  # type: ignore[misc]  # no stubs
         def predict_proba(self, X: FloatArray) -> FloatArray:
             margins = self.decision_function(X)
             if margins.ndim == 2:

@@ -22,13 +22,13 @@ def seeded(seed: int) -> Iterator[None]:
     ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002  # users' models use it
     torchs = torch.get_rng_state() if torch is not None else None
     random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # as above
     if torch is not None:
         torch.manual_seed(seed)
     try:
         yield
     finally:
         random.setstate(ours)
-        np.random.set_state(numpys)  # noqa: NPY002
+        np.random.set_state(numpys)  # noqa: NPY002  # as above
         if torch is not None:
             torch.set_rng_state(torchs)

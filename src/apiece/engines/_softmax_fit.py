@@ -301,7 +301,7 @@ def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
     for _ in range(_POLISH_STEPS):
         gradient = theta @ base.penalty + base.C * (spread(errors(margins, truth)) @ base.rows)
         step = solve_rows(
-            lambda v, pi=pi: base.product(v, pi),  # type: ignore[misc]
+            lambda v, pi=pi: base.product(v, pi),  # type: ignore[misc]  # bound now
             base.precondition,
             -gradient[None],
             np.array([1e-8]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
-from apiece.estimators import DEFAULT_METHOD
-from apiece.experiments._removal import METHODS, ValuationSettings, part_of, values_by
+from apiece.experiments._removal import METHODS, Valuation, ValuationSettings, part_of, values_by
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
 from apiece.uses import plausibility
@@ -35,17 +34,12 @@ def mislabel(
     dataset: Dataset,
     *,
     flipped: Sequence[float] = (0.05, 0.1, 0.2),
-    n: int = 1000,
-    samples: int = 100,
     repeats: int = 5,
     methods: Sequence[str] = (*METHODS, "plausibility"),
     suggest: bool = True,
-    model: Any = "logistic",
-    metric: Any = None,
-    method: str = DEFAULT_METHOD,
     random_state: RandomState = 0,
-    n_jobs: int = 1,
     progress: bool | None = None,
+    **settings: Unpack[ValuationSettings],
 ) -> Experiment:
     """Flip labels at random, value the points, and look for the flipped ones at the bottom.
 
@@ -55,10 +49,6 @@ def mislabel(
         Classification data whose labels are taken as right; validation labels stay right.
     flipped
         Shares of the labels to flip to another class, each below 0.5.
-    n
-        Points of the pool in each repeat; at most all.
-    samples
-        Contributions per point.
     repeats
         Number of repeats, each with other points and flips.
     methods
@@ -67,8 +57,8 @@ def mislabel(
         other baselines of `removal`.
     suggest
         Whether to include the labels that `advise` suggests, as method ``relabel``.
-    model, metric, method, random_state, n_jobs, progress
-        As in `addition`.
+    random_state, progress, **settings
+        As in `removal`; ``model`` is logistic regression by default.
 
     Returns
     -------
@@ -101,21 +91,21 @@ def mislabel(
             "example flipped=(0.1,)."
         )
     seed = seed_from(random_state)
-    settings = ValuationSettings(model, metric, method, samples, n_jobs)
-    trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
+    settings.setdefault("model", "logistic")
+    how = Valuation(**settings)
+    trial = Trial.of(dataset, model=how.model, metric=how.metric, seed=seed)
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(repeats * len(flipped), 0)
         for repeat in range(repeats):
-            part = part_of(trial, n, repeat).dataset
+            part = part_of(trial, how.n, repeat).dataset
             for share in flipped:
                 rng = stream(seed, 6, repeat, round(1e6 * share))
                 noisy, is_wrong = with_flips(part, share, rng)
-                scored = _detections(methods, noisy, is_wrong, settings, (seed, repeat))
+                scored = _detections(methods, noisy, is_wrong, how, (seed, repeat))
                 if suggest:
-                    advice = apiece.advise(
-                        noisy, random_state=seed, progress=False, model=model, metric=metric
-                    )
+                    trained = {"model": how.model, "metric": how.metric}
+                    advice = apiece.advise(noisy, random_state=seed, progress=False, **trained)
                     table = advice.table().iloc[: noisy.n_pool]
                     scored["relabel"] = _suggested(table, part, is_wrong)
                 rows += [
@@ -126,15 +116,14 @@ def mislabel(
     import pandas as pd
 
     measures = _VALUED | _SUGGESTED if suggest else _VALUED
-    attrs = {"n": n, "samples": samples, "seed": seed, "method": method}
-    return Experiment("mislabel", pd.DataFrame(rows), "flipped", measures, attrs)
+    return Experiment("mislabel", pd.DataFrame(rows), "flipped", measures, how.about(seed))
 
 
 def _detections(
     methods: Sequence[str],
     noisy: Dataset,
     is_wrong: BoolArray,
-    settings: ValuationSettings,
+    settings: Valuation,
     seeds: tuple[int, int],
 ) -> dict[str, dict[str, float]]:
     """Return how well the values of each method detect the flipped labels."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -31,18 +31,38 @@ METHODS = ("law", "shapley", "knn-shapley", "loo", "random")
 MORE_METHODS = ("self-confidence", "data-oob", "influence", "largest-size-mean")
 
 
-class ValuationSettings(NamedTuple):
-    """Model and metric, method of the laws, contributions per point, and worker processes."""
+class ValuationSettings(TypedDict, total=False):
+    """How points are valued, as in `addition`, and in how many repeats.
 
+    ``n`` is the number of points of the pool in each repeat (1,000 by default, at most all), and
+    ``samples`` the number of contributions per point (100 by default).
+    """
+
+    n: int
+    samples: int
     model: Any
     metric: Any
     method: str
-    samples: int
     n_jobs: int
 
 
+class Valuation(NamedTuple):
+    """`ValuationSettings` with their defaults."""
+
+    n: int = 1000
+    samples: int = 100
+    model: Any = "auto"
+    metric: Any = None
+    method: str = DEFAULT_METHOD
+    n_jobs: int = 1
+
+    def about(self, seed: int) -> dict[str, Any]:
+        """Return what a result remembers of the settings."""
+        return {"n": self.n, "samples": self.samples, "seed": seed, "method": self.method}
+
+
 def values_by(
-    methods: Sequence[str], dataset: Dataset, settings: ValuationSettings, seed: int
+    methods: Sequence[str], dataset: Dataset, settings: Valuation, seed: int
 ) -> dict[str, FloatArray]:
     """Value the points of the pool by several methods, each of shape ``(n_pool,)``.
 
@@ -85,16 +105,11 @@ def removal(
     *,
     remove: Literal["lowest", "highest"] = "lowest",
     shares: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
-    n: int = 1000,
-    samples: int = 100,
     repeats: int = 10,
     methods: Sequence[str] = METHODS,
-    model: Any = "auto",
-    metric: Any = None,
-    method: str = DEFAULT_METHOD,
     random_state: RandomState = 0,
-    n_jobs: int = 1,
     progress: bool | None = None,
+    **settings: Unpack[ValuationSettings],
 ) -> Experiment:
     """Leave out the points of lowest (or highest) value, and train on the rest.
 
@@ -108,18 +123,17 @@ def removal(
         turned around, so that more is better for a valuation here too).
     shares
         Shares of the points to leave out, between 0 and 1.
-    n
-        Points of the pool in each repeat; at most all.
-    samples
-        Contributions per point.
     repeats
         Number of repeats, each with other points.
     methods
         Valuations to include: ``law``, ``shapley``, ``knn-shapley``, ``loo``, ``random``; also
         ``self-confidence``, ``data-oob``, ``influence`` and ``largest-size-mean``, as in
         `apiece.uses.baselines`.
-    model, metric, method, random_state, n_jobs, progress
+    random_state, progress
         As in `addition`.
+    **settings
+        ``n``, points of the pool in each repeat (1,000, at most all); ``samples``, contributions
+        per point (100); ``model``, ``metric``, ``method`` and ``n_jobs``, as in `addition`.
 
     Returns
     -------
@@ -146,15 +160,15 @@ def removal(
             "example shares=(0.1, 0.2)."
         )
     seed = seed_from(random_state)
-    settings = ValuationSettings(model, metric, method, samples, n_jobs)
+    how = Valuation(**settings)
     sign = 1.0 if remove == "lowest" else -1.0
-    trial = Trial.of(dataset, model=model, metric=metric, seed=seed)
+    trial = Trial.of(dataset, model=how.model, metric=how.metric, seed=seed)
     rows: list[dict[str, Any]] = []
     with tracking(progress, title="testing", unit="trials") as tracker:
         tracker.start(repeats, 0)
         for repeat in range(repeats):
-            part = part_of(trial, n, repeat)
-            values = values_by(methods, part.dataset, settings, seed + repeat)
+            part = part_of(trial, how.n, repeat)
+            values = values_by(methods, part.dataset, how, seed + repeat)
             before = part.score(np.arange(part.dataset.n_pool))
             for name, value in values.items():
                 order = np.argsort(sign * value, kind="stable")  # nan sorts last, and stays longest
@@ -168,7 +182,7 @@ def removal(
             tracker.advance(1)
     import pandas as pd
 
-    attrs = {"remove": remove, "n": n, "samples": samples, "seed": seed, "method": method}
+    attrs = {"remove": remove, **how.about(seed)}
     return Experiment("removal", pd.DataFrame(rows), "share", trial.measures, attrs)
 
 

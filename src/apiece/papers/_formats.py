@@ -157,9 +157,10 @@ class _PlainUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         home = module.replace("numpy.core", "numpy._core")
         try:
-            return getattr(import_module(home), name)  # type: ignore[no-any-return]
+            found: type = getattr(import_module(home), name)
         except ImportError:  # NumPy 1 has the old name alone
-            return getattr(import_module(module), name)  # type: ignore[no-any-return]
+            found = getattr(import_module(module), name)
+        return found
 
 
 def _plain_pickle(path: Path) -> Any:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Source:
     files: tuple[tuple[str, Callable[[Path], Rows]], ...]
     where: str
     is_table: bool = True
-    embed: Callable[[object, Path], FloatArray] | None = None
+    embed: Callable[[Any, Path], FloatArray] | None = None
 
     def find(self, data: Path) -> tuple[Path, Callable[[Path], Rows]] | None:
         """Return what to read, and by what; a prepared file comes first."""
@@ -92,7 +92,7 @@ SOURCES: Final = {
             (("cifar-10-batches-py", _formats.read_cifar10),),
             "Download cifar-10-python.tar.gz from www.cs.toronto.edu/~kriz/cifar.html, unpack it",
             is_table=False,
-            embed=_embed.embed_images,  # type: ignore[arg-type]
+            embed=_embed.embed_images,
         ),
         Source(
             "imdb",
@@ -103,7 +103,7 @@ SOURCES: Final = {
             ),
             "Download aclImdb_v1.tar.gz from ai.stanford.edu/~amaas/data/sentiment, unpack it",
             is_table=False,
-            embed=_embed.embed_texts,  # type: ignore[arg-type]
+            embed=_embed.embed_texts,
         ),
         Source(
             "adult",

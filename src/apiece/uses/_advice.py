@@ -114,7 +114,7 @@ class Advice(ArrowTable):
         >>> Advice(pd.DataFrame(), effect, metric="squared_error", level=0.9).changes("all")
         'R2 changes by +0.02 (-0.01 to +0.05)'
         """
-        row: dict[str, float] = self.effect.to_dict("index")[part]  # type: ignore[assignment]
+        row: dict[Any, Any] = dict(self.effect.loc[part].items())
         loss = self.metric.replace("_", " ")
         if "accuracy" in self.effect:
             accuracy = {name: 100 * value for name, value in row.items()}

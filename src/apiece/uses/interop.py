@@ -56,7 +56,7 @@ def datalab_issue_manager(task: Task = "classification") -> type:
         purpose="Issues of Datalab",
     )
 
-    class ApieceIssueManager(managers.IssueManager):  # type: ignore[misc, name-defined]
+    class ApieceIssueManager(managers.IssueManager):  # type: ignore[misc, name-defined]  # no stubs
         """Rows that `apiece.advise` would relabel, drop or check."""
 
         issue_name = "apiece"

@@ -58,6 +58,7 @@ def test_engines_that_value_many_points_at_once_keep_their_units(blobs, monkeypa
     design = apiece.collection.Design.of((6, 20), samples=3)
     plan = apiece.collection.make_plan(design, n_pool=60, points=range(60), seed=0, strata=blobs.y)
     # a second for the fit on D, and next to nothing for each point
-    seconds = lambda engine, task: 1.0 + 1e-4 * len(task.points)  # noqa: E731
-    monkeypatch.setattr("apiece.collection._probe._seconds", seconds)
+    monkeypatch.setattr(
+        "apiece.collection._probe._seconds", lambda engine, task: 1.0 + 1e-4 * len(task.points)
+    )
     assert rows_per_unit(engine, plan) == RefitEngine.rows_per_shard

@@ -308,11 +308,11 @@ class Restless(ClassifierMixin, BaseEstimator):
 
 def test_models_that_draw_from_global_generators_are_seeded(data):
     options = {**REUSE, "model": Restless()}
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002  # the state of users
     one, two = (apiece.collect(data, trainings=30, **options).trainings().loss for _ in range(2))
     assert_array_equal(one, two)
     assert np.ptp(one) > 0
-    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002  # as above
 
 
 def test_a_model_that_no_seed_reaches_is_warned_of(data):
