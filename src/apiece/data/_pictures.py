@@ -43,6 +43,12 @@ def pictures_of(dataset: Dataset) -> dict[Any, AnyArray] | None:
     """Return the pictures in the npz file that a dataset was read from, by id; None without any.
 
     Numbers other than ``uint8`` are scaled from 0 to 1, by the largest of all.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> pictures_of(load_demo()[0]) is None
+    True
     """
     from apiece.data._readers import format_of, read_npz
 
