@@ -50,3 +50,23 @@ def with_r2(table: pd.DataFrame, laws: Laws) -> pd.DataFrame:
     wider = table.copy()
     wider.insert(list(table.columns).index("value") + 1, "r2", table["value"] / spread)
     return wider
+
+
+def everyday(found: pd.DataFrame) -> list[str]:
+    """Return the changes of everyday measures in words, from `apiece.uses.gain`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers = {"change": 0.012, "low": 0.004, "high": 0.02}
+    >>> everyday(pd.DataFrame([numbers], index=["accuracy"]))
+    ['accuracy +1.2 points (+0.4 to +2)']
+    """
+    said = []
+    for name, word in {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R2"}.items():
+        if name in found.index:
+            scale, unit = (100, " points") if name == "accuracy" else (1, "")
+            row = scale * found.loc[name]
+            spread = f"({row['low']:+.3g} to {row['high']:+.3g})"
+            said.append(f"{word} {row['change']:+.3g}{unit} {spread}")
+    return said

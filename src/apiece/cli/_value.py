@@ -13,8 +13,9 @@ from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
-from apiece.cli._units import unit_of, variance, with_r2
-from apiece.errors import DataError
+from apiece.cli._units import everyday, unit_of, variance, with_r2
+from apiece.engines import base_name
+from apiece.errors import ApieceError, DataError
 from apiece.uses import KINDS
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def select(
         how = "together" if "alone" in table else "one by one, as if they shared nothing"
         total = float(table["value"].sum())
         note(f"{_gain(run, total, len(table))}; picks were valued {how}", quiet=quiet)
+        _note_everyday(run, table, dataset, options, quiet=quiet)
 
 
 def _gain(run: Run, gain: float, n_picks: int, spread: str = "") -> str:
@@ -165,6 +167,34 @@ def _gain(run: Run, gain: float, n_picks: int, spread: str = "") -> str:
     return f"with all {n_picks:,} picks the {loss} falls by {gain:.4g}{spread}{r2}"
 
 
+def _note_everyday(
+    run: Run,
+    table: pd.DataFrame,
+    dataset: Dataset | None,
+    options: dict[str, Any],
+    *,
+    quiet: bool,
+) -> None:
+    """Say what the picks do to accuracy or R2, by training with and without them, if quick."""
+    from apiece.uses import data_of, gain
+
+    model, laws = str(run.provenance().get("model")), run.laws()
+    data = data_of(run) if dataset is None else dataset
+    if quiet or data is None or not len(table) or base_name(model) not in _QUICK:
+        return
+    if data.sample_weight is not None or laws.provenance.groups is not None:
+        return
+    size = options["at"] or laws.default_at()
+    try:
+        found = gain(data, table.index, at=min(size, _MOST_ROWS), model=model)
+    except ApieceError:  # such as a table that leaves no rows to score on
+        return
+    said = ", ".join(everyday(found))
+    note(f"tried in 20 training sets of {found.attrs['at']:,} rows: {said}", quiet=quiet)
+
+
+_QUICK = ("logistic", "linear", "ridge", "poisson")
+_MOST_ROWS = 5_000  # of a training set
 _SELECT_OPTIONS = ("at", "until", "redundancy", "draws", "shortlist", "random_state", "level")
 
 

@@ -46,9 +46,12 @@ def pictures_of(dataset: Dataset) -> dict[Any, AnyArray] | None:
 
     Examples
     --------
-    >>> from apiece.data import load_demo
-    >>> pictures_of(load_demo()[0]) is None
-    True
+    >>> import tempfile
+    >>> from apiece.data import Dataset
+    >>> file = Path(tempfile.mkdtemp()) / "pictures.npz"
+    >>> np.savez(file, images=np.zeros((40, 8, 8), dtype=np.uint8), y=np.arange(40) % 2)
+    >>> pictures_of(Dataset.from_npz(file))[0].shape
+    (8, 8)
     """
     from apiece.data._readers import format_of, read_npz
 

@@ -10,6 +10,7 @@ from apiece.uses._baselines import leave_one_out, random_values
 from apiece.uses._boundary import boundary, boundary_relation
 from apiece.uses._crossings import crossing, crossings
 from apiece.uses._exchange import exchange
+from apiece.uses._gain import gain
 from apiece.uses._kinds import (
     KINDS,
     Banzhaf,
@@ -78,6 +79,7 @@ __all__ = [
     "draw_values",
     "drawn_values",
     "exchange",
+    "gain",
     "interop",
     "knn_shapley",
     "leave_one_out",

@@ -157,8 +157,13 @@ def quality(
         outside = _outside(dataset, resolved, target, seed_from(random_state))
     more = dataset.ids_val
     ids = dataset.ids if more is None else np.array([*dataset.ids, *more], dtype=object)
-    measures = _of_classes if dataset.n_classes else _of_values
-    return Quality(resolved.name, measures(target, outside), outside, target, ids, dataset.classes)
+    metrics = measures_of(target, outside, dataset.n_classes)
+    return Quality(resolved.name, metrics, outside, target, ids, dataset.classes)
+
+
+def measures_of(target: AnyArray, found: FloatArray, n_classes: int) -> dict[str, float]:
+    """Return everyday measures of predictions: probabilities of classes, or quantities."""
+    return _of_classes(target, found) if n_classes else _of_values(target, found)
 
 
 def _outside(dataset: Dataset, model: Model, target: AnyArray, seed: int) -> FloatArray:
