@@ -13,7 +13,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from apiece import Dataset
 from apiece.engines import RefitEngine, resolve_model
 from apiece.engines._mlp import MLPEngine, SingleMLPEngine
-from apiece.engines._mlp_training import Recipe, initial_network
+from apiece.engines._mlp_training import NetworkSettings, initial_network
 from apiece.errors import EngineError
 from apiece.losses import resolve_loss
 from apiece.records import Outcome, Task
@@ -144,7 +144,7 @@ def test_initial_weights_are_those_of_scikit_learn(seed):
             hidden_layer_sizes=5, activation=activation, **settings(random_state=seed, max_iter=1)
         )
         engine, _ = engines(blobs, model)
-        recipe = Recipe.of(engine.model.seeded(11))
+        recipe = NetworkSettings.of(engine.model.seeded(11))
         assert recipe.seed == (11 if seed is None else seed)
         first, second, offset = (part[0] for part in initial_network(recipe, 3, 3))
         fitted = engine.model.seeded(11).set_params(learning_rate_init=1e-300)

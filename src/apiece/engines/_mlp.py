@@ -23,7 +23,7 @@ from scipy.special import expit, softmax
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
-from apiece.engines._mlp_training import Networks, Recipe, initial_network, train
+from apiece.engines._mlp_training import Networks, NetworkSettings, initial_network, train
 from apiece.engines._models import Model
 from apiece.losses import Loss
 from apiece.records import Outcome, Task
@@ -101,7 +101,7 @@ class MLPEngine(Engine):
         X, y = data.X[task.subset], data.y[task.subset]
         if data.is_classification and len(np.unique(y)) < data.n_classes:
             return self.refit(task)
-        recipe = Recipe.of(self.model.seeded(task.seed))
+        recipe = NetworkSettings.of(self.model.seeded(task.seed))
         start = initial_network(
             recipe, data.n_features, data.n_classes if data.n_classes > 2 else 1
         )
@@ -121,7 +121,9 @@ class MLPEngine(Engine):
         notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
         return Outcome(float(loss), delta, notes=notes)
 
-    def _deltas(self, recipe: Recipe, start: Networks, task: Task, loss: float) -> FloatArray:
+    def _deltas(
+        self, recipe: NetworkSettings, start: Networks, task: Task, loss: float
+    ) -> FloatArray:
         """Train a network with each point of the task; by how much is its loss below ``loss``?"""
         data, delta = self.dataset, np.empty(len(task.points))
         X, y = data.X[task.subset], data.y[task.subset]
@@ -135,7 +137,7 @@ class MLPEngine(Engine):
 
     def _losses(
         self,
-        recipe: Recipe,
+        recipe: NetworkSettings,
         start: Networks,
         X: FloatArray,
         y: AnyArray,
@@ -190,7 +192,7 @@ class SingleMLPEngine(MLPEngine):
     dtype: ClassVar[type[np.floating[Any]]] = np.float32
 
 
-def _is_rough(recipe: Recipe, *features: FloatArray) -> bool:
+def _is_rough(recipe: NetworkSettings, *features: FloatArray) -> bool:
     """Whether a training may magnify rounding until it decides the outcome."""
     is_long = recipe.rate > _STEEP or recipe.rate * recipe.n_steps > _LONG
     return is_long or any(np.abs(X).max(initial=0.0) > _LARGE for X in features)

@@ -22,7 +22,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, BoolArray, FloatArray
 
 
-class Recipe(NamedTuple):
+class NetworkSettings(NamedTuple):
     """How a network is trained: the settings of an estimator that matter here."""
 
     width: int
@@ -93,7 +93,7 @@ class Networks(NamedTuple):
             yield offset - second @ hidden
 
 
-def initial_network(recipe: Recipe, n_features: int, n_outputs: int) -> Networks:
+def initial_network(recipe: NetworkSettings, n_features: int, n_outputs: int) -> Networks:
     r"""Draw the weights from which scikit-learn starts, in its order.
 
     Each layer's weights, then its intercepts, are uniform within
@@ -119,7 +119,7 @@ def train(
     added_y: AnyArray,
     *,
     n_classes: int,
-    recipe: Recipe,
+    recipe: NetworkSettings,
     dtype: Any = np.float64,
 ) -> Networks:
     r"""Train one network for each added point, on that point and the shared ones.
@@ -173,7 +173,9 @@ class _Gradient:
     The last column of ``hidden``, ``back`` and ``out`` belongs to the added points.
     """
 
-    def __init__(self, X: AnyArray, added_X: AnyArray, nets: Networks, recipe: Recipe) -> None:
+    def __init__(
+        self, X: AnyArray, added_X: AnyArray, nets: Networks, recipe: NetworkSettings
+    ) -> None:
         self._activate, self._apply = _ACTIVATIONS[recipe.activation]
         self._alpha = X.dtype.type(recipe.alpha)
         self._rows, self._columns, self._added = _with_ones(X), _columns(X), _with_ones(added_X)
@@ -218,7 +220,7 @@ class _Gradient:
 class _Adam:
     """Adam's moments and steps, in place."""
 
-    def __init__(self, nets: Networks, recipe: Recipe, n: int) -> None:
+    def __init__(self, nets: Networks, recipe: NetworkSettings, n: int) -> None:
         self._recipe, self._t = recipe, 0
         self._number = nets.first.dtype.type
         self._epsilon = self._number(n * recipe.epsilon / np.sqrt(1 - recipe.beta_2))

@@ -18,7 +18,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import StoreError
 from apiece.estimators._features import as_codes, as_features, check_width
 from apiece.estimators._network import NetworkConfig, load_torch, local
-from apiece.estimators._reader import Inputs, Reader
+from apiece.estimators._reader import FeatureProbe, Inputs
 from apiece.estimators._training import tensors, visible
 from apiece.laws import FitStatus, Laws
 from apiece.laws._words import family_from_json
@@ -86,7 +86,7 @@ class AmortizedNetwork:
     """
 
     shape: NetworkConfig
-    reader: Reader
+    reader: FeatureProbe
     weights: dict[str, FloatArray]
     unit: float
     k_range: tuple[int, int]
@@ -284,7 +284,7 @@ class AmortizedNetwork:
         reader: dict[str, Any] = {"classes": None, **group("reader")}
         return cls(
             shape=shape,
-            reader=Reader(**reader),
+            reader=FeatureProbe(**reader),
             weights={name: group("weights")[name] for name in shape.arrays},
             unit=header["unit"],
             k_range=tuple(header["k_range"]),

@@ -10,7 +10,7 @@ from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 
 
-class Target(NamedTuple):
+class TargetCodes(NamedTuple):
     """Class codes and the classes behind them, or quantities and None."""
 
     codes: AnyArray
@@ -47,7 +47,7 @@ def as_features(X: Any, n_points: int | None, name: str = "X") -> FloatArray:
     return matrix
 
 
-def as_target(y: Any, n_points: int, kind: str | None) -> Target:
+def as_target(y: Any, n_points: int, kind: str | None) -> TargetCodes:
     """Return class codes with their classes, or quantities."""
     if y is None:
         raise DataError(
@@ -63,9 +63,9 @@ def as_target(y: Any, n_points: int, kind: str | None) -> Target:
     is_real = labels.dtype.kind == "f" and not (labels == np.floor(labels)).all()
     if kind == "regression" or (kind is None and is_real):
         quantities = as_features(labels[:, None], n_points, "y")[:, 0]
-        return Target(quantities, None)
+        return TargetCodes(quantities, None)
     classes, codes = np.unique(labels, return_inverse=True)
-    return Target(codes.astype(np.int64), classes)
+    return TargetCodes(codes.astype(np.int64), classes)
 
 
 def as_codes(y: Any, n_points: int, classes: AnyArray | None) -> AnyArray:
@@ -85,7 +85,9 @@ def as_codes(y: Any, n_points: int, classes: AnyArray | None) -> AnyArray:
     return np.searchsorted(classes, given.classes)[given.codes]
 
 
-def as_more(more: Any, features: FloatArray, target: Target) -> tuple[FloatArray, AnyArray] | None:
+def as_more(
+    more: Any, features: FloatArray, target: TargetCodes
+) -> tuple[FloatArray, AnyArray] | None:
     """Return further labelled points in the space of the valued ones, or None."""
     if more is None or not len(more[0]):
         return None

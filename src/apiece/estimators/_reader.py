@@ -69,7 +69,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class FeatureProbe:
     """The linear models of the target, and the units of everything derived from them.
 
     Parameters
@@ -182,7 +182,7 @@ def with_more(
 
 def blank(
     X: FloatArray, y: AnyArray, classes: AnyArray | None, *, one_unit: bool = False
-) -> Reader:
+) -> FeatureProbe:
     """Return a reader that knows the units of features and targets, and has no model yet.
 
     Parameters
@@ -203,7 +203,7 @@ def blank(
     target = np.array([0.0, 1.0])
     if classes is None:
         target = np.array([y[used].mean(), y[used].std() or 1.0])
-    reader = Reader(
+    reader = FeatureProbe(
         middle=X[used].mean(axis=0),
         unit=np.where(unit > 0, unit, 1.0),
         coef=np.zeros((1, X.shape[1] + 1, 1 if classes is None else len(classes))),
@@ -223,12 +223,12 @@ def _used(n: int) -> IntArray:
     return np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(np.int64))
 
 
-def penalties(reader: Reader) -> tuple[float, ...]:
+def penalties(reader: FeatureProbe) -> tuple[float, ...]:
     """Return the penalties to try: alpha of ridge, or C of logistic regression."""
     return _PENALTIES if reader.classes is None else _INVERSE_PENALTIES
 
 
-def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> FloatArray:
+def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: FeatureProbe) -> FloatArray:
     """Fit a ridge or logistic regression, shape ``(d + 1, c)``; absent classes get no chance."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -252,7 +252,7 @@ def trained(x: FloatArray, goal: AnyArray, penalty: float, reader: Reader) -> Fl
     return coef
 
 
-def loss(output: FloatArray, goal: AnyArray, reader: Reader) -> float:
+def loss(output: FloatArray, goal: AnyArray, reader: FeatureProbe) -> float:
     """Return the mean squared error, or the mean log loss."""
     if reader.classes is None:
         return float(((output[:, 0] - goal) ** 2).mean())

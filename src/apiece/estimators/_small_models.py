@@ -18,7 +18,15 @@ import numpy as np
 
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.estimators._reader import Inputs, Reader, blank, loss, penalties, trained, with_more
+from apiece.estimators._reader import (
+    FeatureProbe,
+    Inputs,
+    blank,
+    loss,
+    penalties,
+    trained,
+    with_more,
+)
 
 _TRIALS: Final = 4  # subsets for each choice
 _SUBSETS: Final = 24  # and for each size
@@ -28,14 +36,14 @@ _NODES: Final = 15  # quantiles of the error of a prediction, for points with un
 class SmallModels(NamedTuple):
     """Predictions of models of each size at the points, and the features that they see."""
 
-    outputs: list[FloatArray]  # as `Reader.inputs` takes them, (n, c)
-    models: list[FloatArray]  # as `Reader` has them, (b, d + 1, c)
+    outputs: list[FloatArray]  # as `FeatureProbe.inputs` takes them, (n, c)
+    models: list[FloatArray]  # as `FeatureProbe` has them, (b, d + 1, c)
     x: FloatArray  # features and a constant, (n, d + 1)
     is_raw: bool  # whether they see features as they came
 
 
 def predict_with_small_models(
-    reader: Reader, X: FloatArray, y: AnyArray, n_own: int, sizes: list[int]
+    reader: FeatureProbe, X: FloatArray, y: AnyArray, n_own: int, sizes: list[int]
 ) -> SmallModels:
     """Train models on random subsets, and predict the points that they have not seen.
 
@@ -86,7 +94,7 @@ def _subsets(n: int, size: int, times: int) -> Iterator[IntArray]:
         yield rng.choice(n, size, replace=False)
 
 
-def _standard_units(reader: Reader) -> FloatArray:
+def _standard_units(reader: FeatureProbe) -> FloatArray:
     """Return the matrix from coefficients of raw features to those of standardised features."""
     lift = np.diag(np.append(reader.unit, 1.0))
     lift[-1, :-1] = reader.middle
@@ -99,7 +107,7 @@ def learn(
     classes: AnyArray | None,
     size: int,
     more: tuple[FloatArray, AnyArray] | None = None,
-) -> tuple[Reader, Inputs]:
+) -> tuple[FeatureProbe, Inputs]:
     """Train models of one size; return a reader with them, and the inputs of the points.
 
     Points are predicted by models that were not trained on them, as new points will be. If models

@@ -31,7 +31,7 @@ Weights = dict[str, FloatArray]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingSettings:
     """How to train.
 
     Parameters
@@ -95,7 +95,7 @@ def fit_laws(
     inputs: Inputs,
     split: Split,
     k_ref: float,
-    recipe: Recipe,
+    recipe: TrainingSettings,
     rng: np.random.Generator,
     tracker: Tracker,
 ) -> tuple[Weights, FloatArray]:
@@ -167,7 +167,7 @@ def fit_target(
     inputs: Inputs,
     goal: AnyArray,
     fold: IntArray,
-    recipe: Recipe,
+    recipe: TrainingSettings,
     rng: np.random.Generator,
     tracker: Tracker,
 ) -> Weights:
@@ -224,7 +224,7 @@ def descend(
     learn: Callable[[Mapping[str, Any], IntArray], Any],
     judge: Callable[[Mapping[str, Any]], Any],
     n_points: int,
-    recipe: Recipe,
+    recipe: TrainingSettings,
     decay: float,
     rng: np.random.Generator,
     tracker: Tracker,

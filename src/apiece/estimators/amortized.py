@@ -33,12 +33,12 @@ from apiece.estimators._amortized_network import AmortizedNetwork, Predicted
 from apiece.estimators._common import attributes, check
 from apiece.estimators._cross_fit import widened, widening_for
 from apiece.estimators._estimator import Estimator, Features
-from apiece.estimators._features import Target, as_features, as_more, as_target
+from apiece.estimators._features import TargetCodes, as_features, as_more, as_target
 from apiece.estimators._held_out import Split, scatter_and_noise, without_member_spread
 from apiece.estimators._network import Kind, NetworkConfig, load_torch
 from apiece.estimators._reader import Inputs
 from apiece.estimators._small_models import learn
-from apiece.estimators._training import Recipe, fit_laws, fit_target, one_thread
+from apiece.estimators._training import TrainingSettings, fit_laws, fit_target, one_thread
 from apiece.laws import FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.provenance import plain
 from apiece.laws.sizes import middle
@@ -247,10 +247,10 @@ class Amortized(Estimator):
         network = replace(network, scatter=scatter, noise_share=share)
         return _Trained(network, inputs, split.point_fold, without_member_spread(scatter, apart))
 
-    def _recipe(self, n_points: int) -> Recipe:
+    def _recipe(self, n_points: int) -> TrainingSettings:
         """Return how to train with so many points: the more, the less weights are decayed."""
         shrink = (_DECAYED / n_points) ** 0.5
-        return Recipe(
+        return TrainingSettings(
             self.epochs,
             self.patience,
             self.learning_rate,
@@ -295,7 +295,7 @@ def _common_noise(moments: Moments, k_ref: float) -> float:
 
 
 def _all_points(
-    reader: Any, inputs: Inputs, target: Target, more: Any, split: Split
+    reader: Any, inputs: Inputs, target: TargetCodes, more: Any, split: Split
 ) -> tuple[Inputs, AnyArray, IntArray]:
     """Return the points, and those without contributions, to learn the target from."""
     goal = target.codes

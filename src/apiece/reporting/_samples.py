@@ -14,7 +14,7 @@ N_BINS: Final = 8
 MOST_RAW: Final = 400_000  # contributions that a page carries one by one: 3 MB
 
 
-class Means(NamedTuple):
+class BinnedMeans(NamedTuple):
     """Means in log-spaced bins of size, with standard errors; nan where fewer than two fall.
 
     ``k`` has shape ``(n_bins,)``, the geometric mean of the sizes in each bin; ``mean`` and
@@ -25,10 +25,10 @@ class Means(NamedTuple):
     mean: FloatArray
     error: FloatArray
 
-    def of(self, rows: IntArray) -> Means:
+    def of(self, rows: IntArray) -> BinnedMeans:
         """Return the means of some rows, nan for -1."""
         known = (rows >= 0)[:, None]
-        return Means(
+        return BinnedMeans(
             self.k, *(np.where(known, column[rows], np.nan) for column in (self.mean, self.error))
         )
 
@@ -53,14 +53,14 @@ def places(table: Table, ids: AnyArray) -> IntArray:
     return found
 
 
-def means_by_size(table: Table, n_bins: int = N_BINS) -> Means:
+def means_by_size(table: Table, n_bins: int = N_BINS) -> BinnedMeans:
     """Average the contributions of every point in bins of size that all points share."""
     bins = _Bins.of(*table.sizes(), n_bins)
     parts = [bins.means(part.point, part.k, part.delta, part.n_points) for part in table.parts()]
-    return Means(bins.k, *(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return BinnedMeans(bins.k, *(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def loss_by_size(table: Table, n_bins: int = N_BINS) -> Means:
+def loss_by_size(table: Table, n_bins: int = N_BINS) -> BinnedMeans:
     """Average the loss of the model trained on D alone, one value per task, in bins of size."""
     losses = table.losses()
     k, n = losses.k[0], losses.n[0]
@@ -73,7 +73,7 @@ def loss_by_size(table: Table, n_bins: int = N_BINS) -> Means:
     number = total(n)
     mean = total(n * losses.mean[0]) / number
     squares = total(losses.m2[0] + n * (losses.mean[0] - mean[place]) ** 2)
-    return Means(bins.k, *(row[None] for row in _mean_and_error(number, mean, squares)))
+    return BinnedMeans(bins.k, *(row[None] for row in _mean_and_error(number, mean, squares)))
 
 
 class Raw(NamedTuple):
