@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,9 @@ def test_packages_are_reached_without_another_import_and_verbs_stay_verbs():
         "import apiece, apiece.reporting; apiece.estimators.Bayes(); assert callable(apiece.report)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+    listed = {file.parent.name for file in Path(apiece.__file__).parent.glob("*/__init__.py")}
+    public = {name for name in listed if not name.startswith("_")} - {"cli"}
+    assert public | {"errors", "synthetic"} <= set(apiece.__all__)
 
 
 def test_importing_apiece_leaves_heavy_libraries_unloaded():
@@ -194,4 +198,20 @@ def test_no_module_but_its_own_tests_the_type_of_a_family():
             for word, line in types_in_tests(tree)
             if word in families & imported
         ]
+    assert found == []
+
+
+PRIVATE_WORDS = (
+    r"\b(fore)?told\b|\bforetell|\bhears\b|\bmend(s|ed|ing)?\b|\bdear(er)?\b|\bbeside\b"
+    r"|\bin the middle\b|\bvouch|\bat hand\b|\banew\b|\bunasked\b|\blikewise\b|\bif need be\b"
+    r"|\b[Tt]ells? (apart|how|which|what|whether|the)\b"
+)
+
+
+def test_code_uses_common_words():
+    found = [
+        f"{file.relative_to(SOURCE)}: {hit[0]}"
+        for file in SOURCE.rglob("*.py")
+        for hit in re.finditer(PRIVATE_WORDS, file.read_text(encoding="utf-8"))
+    ]
     assert found == []

@@ -146,7 +146,7 @@ def suspects(
 ) -> None:
     """List the points of DATA by how implausible their labels are, the least plausible first.
 
-    Models that have not seen a point tell how likely its label is. Labels of the validation rows
+    Models that have not seen a point say how likely its label is. Labels of the validation rows
     are trusted.
     """
     from apiece import uses

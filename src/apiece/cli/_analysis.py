@@ -55,7 +55,7 @@ def compare(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell how well two valuations of the same points agree.
+    """Say how well two valuations of the same points agree.
 
     FIRST and SECOND are runs, or tables of values (.csv or .parquet with the columns point and
     value). Of two runs the parameters of their laws are compared, too.
@@ -137,7 +137,7 @@ def exchange(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell how many rows of one group are worth one row of another.
+    """Say how many rows of one group are worth one row of another.
 
     RUN holds contributions of groups (collect --groups).
     """

@@ -98,7 +98,7 @@ def addition(dataset: Any, **settings: Any) -> Experiment:
 
 @_command(
     click.option("--at", type=int, help="Size of the training set to begin with; 100."),
-    click.option("--budget", type=float, help="What may be spent, at 1 a point; 100."),
+    click.option("--budget", type=float, help="What may be spent, at 1 per point; 100."),
     click.option("--steps", type=int, help="At how many shares of the budget to measure; 5."),
     click.option("--n-candidates", type=int, help="Points of the pool to buy from; 1000."),
     click.option("--no-aware", "redundancy", flag_value=False, type=bool, help="Skip joint picks."),

@@ -66,7 +66,7 @@ the same options.
     help="power (c / k^alpha), series (a/k + b/k^1.5 + d/k^2) or its terms, such as series24; with "
     "bayes also ridge (terms 1 / (k + shift)) and blend (the mean of these).",
 )
-@click.option("--backtest", is_flag=True, help="Tell how well held-out sizes are predicted.")
+@click.option("--backtest", is_flag=True, help="Say how well held-out sizes are predicted.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Default: RUN/laws.parquet.")
 @MEMORY
 @common

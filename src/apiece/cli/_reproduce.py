@@ -55,7 +55,7 @@ class Names(click.ParamType[tuple[str, ...]]):
     "--datasets", type=Names(), help="Which take part, such as imdb,adult; all by default."
 )
 @click.option("--models", type=Names(), help="logistic,mlp,svm by default.")
-@click.option("--estimate", "only_estimate", is_flag=True, help="Tell the runs and their time.")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Print the runs and their time.")
 @click.option(
     "--stored",
     is_flag=True,

@@ -43,7 +43,7 @@ _DATA = click.option(
 
 
 def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Take a run or a table; the command gets the opened run, collected first if need be.
+    """Take a run or a table; the command gets the opened run, collected first if needed.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def aggregate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell how the loss falls with the size of the dataset: eps + b / k^lambda."""
+    """Show how the loss falls with the size of the dataset: eps + b / k^lambda."""
     import pandas as pd
 
     import apiece
@@ -137,7 +137,7 @@ def boundary(
 ) -> None:
     """Measure how far every point of DATA lies from the decision boundary.
 
-    With --laws, tell what that has to do with the points' laws instead.
+    With --laws, show what that has to do with the points' laws instead.
     """
     from apiece import uses
     from apiece.store import open_run

@@ -104,7 +104,7 @@ def collect(
     engine
         ``auto`` picks the fastest exact engine for the model. Where there is none, and no
         ``samples`` are asked for, a pilot of 50 trainings chooses ``refit`` or ``reuse``.
-        ``refit`` trains the model anew for every contribution. ``reuse`` trains it once for each
+        ``refit`` trains the model again for every contribution. ``reuse`` trains it once for each
         training set and learns the laws of all points from the losses. ``first-order``
         approximates by influence functions, ``mlp-single`` by single precision; the run and every
         result from it then say so, with the correlation with exact contributions. Also a subclass
@@ -120,7 +120,7 @@ def collect(
         groups of the dataset, if it has any; False values points one by one. A group that holds
         points of the pool joins training sets drawn from the others.
     group_size
-        How many points of a group enter at once, drawn anew for every training set; None for all.
+        How many points of a group enter at once, drawn again for every training set; None for all.
     share
         How many points share one draw of D: None for all, 1 for the paper's design.
     random_state
@@ -245,7 +245,7 @@ def collect(
 
 
 def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
-    """Tell whether scoring rows rotate."""
+    """Return whether scoring rows rotate."""
     one_of("scoring", scoring, ("auto", "fixed", "rotating", "sample"))
     has_rows = len(dataset.y_val) > 0
     if scoring in ("fixed", "sample") and not has_rows:

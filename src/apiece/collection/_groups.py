@@ -6,8 +6,8 @@ $$\Delta(G, D) = L(f_D) - L(f_{D \cup G}).$$
 
 Whole groups have separate training sets, drawn from the pool without the rows of the group: a large
 group would hardly ever be outside a training set that is drawn for all groups. If ``group_size``
-rows of each group join, drawn anew for every training set, or if all groups are candidates, one $D$
-is used for every group, because some rows of each group are outside it.
+rows of each group join, drawn for every training set, or if all groups are candidates, one $D$ is
+used for every group, because some rows of each group are outside it.
 
 Where rows take turns in scoring, the scoring rows are drawn together with $D$, as for points. A
 whole group is left out of both: $D$ and the scoring rows are then disjoint random parts of the
@@ -184,7 +184,7 @@ def make_group_plan(
         The groups' names, and the positions of their rows; from ``n_pool`` upwards these are
         candidates.
     group_size
-        How many rows of a group join at once, drawn anew each time; None for all of them.
+        How many rows of a group join at once, drawn again each time; None for all of them.
     seed, strata, class_names, rotates
         As in `make_plan`.
 
@@ -230,8 +230,8 @@ def make_group_plan(
 def _check_group_size(size: object, names: Sequence[str], rows: tuple[IntArray, ...]) -> None:
     if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
         raise PlanError(
-            f"group_size={size!r} is no number of rows: expected a whole number of at least 1, or "
-            "None for whole groups. Pass for example group_size=20 (--group-size 20)."
+            f"group_size={size!r} is not a number of rows: expected a whole number of at least 1, "
+            "or None for whole groups. Pass for example group_size=20 (--group-size 20)."
         )
     few = [(len(own), str(name)) for name, own in zip(names, rows, strict=True) if len(own) < size]
     if few:

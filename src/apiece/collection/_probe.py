@@ -87,7 +87,7 @@ def refuse_other_numbers(
     if again is not None and _difference(found, again) > tolerance:
         warnings.warn(
             f"{engine.model.name} or {engine.metric.name} computes other numbers each time, so "
-            "that apiece cannot tell whether they are those that this run was started with. Give "
+            "that apiece cannot know whether they are those that this run was started with. Give "
             "the model a random_state parameter.",
             ApieceWarning,
             stacklevel=4,

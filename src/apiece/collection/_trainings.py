@@ -3,7 +3,7 @@
 Training sets are plain random draws from all points, candidates included, so that every point is
 in some of them and out of others, and the numbers of points of each class vary. Rows outside a
 training set score: on them the loss is measured where the dataset has no validation set, and
-elsewhere they tell how hard each point is to predict.
+elsewhere they show how hard each point is to predict.
 """
 
 from __future__ import annotations

@@ -360,6 +360,6 @@ def _check_text_features(text_features: object) -> None:
     is_whole = isinstance(text_features, numbers.Integral) and not isinstance(text_features, bool)
     if not isinstance(text_features, numbers.Integral) or not is_whole or int(text_features) < 1:
         raise DataError(
-            f"text_features={text_features!r} is no number of features: expected a whole number of "
-            "at least 1. Pass for example text_features=128."
+            f"text_features={text_features!r} is not a number of features: expected a whole number "
+            "of at least 1. Pass for example text_features=128."
         )

@@ -41,7 +41,7 @@ class Engine(ABC):
         Whether contributions equal those of a converged refit.
     is_quick
         Whether many points are valued at once for little more than one fit. Default sizes are
-        then larger, and picks are valued together unasked.
+        then larger, and picks are valued together by default.
     rows_per_shard
         How many contributions make a unit of work of a few seconds.
     made_for

@@ -36,7 +36,7 @@ _LEAST_PENALTY: Final = 1e-6
 _STEP: Final = 0.5  # between the logarithms (to base 2) of sizes that models are fitted for
 _MOST_FEATURES: Final = 1_000
 _MOST_ENTRIES: Final = 200_000_000  # of rows, features and classes together
-_MOST_REFITTED: Final = 10_000_000  # likewise; beyond it, one model serves all sizes
+_MOST_REFITTED: Final = 10_000_000  # also at most; beyond it, one model serves all sizes
 _TINY: Final = 1e-9
 _PRODUCTS: Final = 5  # of rows and a square matrix, for what theory predicts
 _MOST_WORK: Final = 1e11  # multiplications for the noise of rows: some ten seconds
@@ -253,7 +253,7 @@ def _surrogate(dataset: Dataset, penalty: float) -> Surrogate:
 
 
 def is_described(model: Model) -> bool:
-    """Tell whether a model is what the surrogate is: logistic, ridge or linear regression.
+    """Return whether a model is what the surrogate is: logistic, ridge or linear regression.
 
     >>> from apiece.data import load_demo
     >>> from apiece.engines import choose_engine

@@ -172,7 +172,7 @@ class Machine:
                 break
             tableau = self._tableau(np.concatenate([tableau.rows, others]))
         for i in poor:
-            anew = Machine(
+            again = Machine(
                 np.concatenate([self.X, Z[i : i + 1]]),
                 np.append(self.y, y[i]),
                 np.append(self.bound, self.C),
@@ -181,7 +181,7 @@ class Machine:
                 gamma=float(gamma[i]),
                 reach=0.0,
             )
-            decision[i], error[i] = anew.decision_out, anew.dual.error
+            decision[i], error[i] = again.decision_out, again.dual.error
         is_anew = np.zeros(len(y), dtype=bool)
         is_anew[poor] = True
         back = np.argsort(order)

@@ -70,13 +70,13 @@ class Split:
         return int(self.point_fold.max()) + 1
 
     def learned(self, rows: slice | IntArray) -> BoolArray:
-        """Tell which entries each member learns from, shape ``(n_members, n_rows, n_columns)``."""
+        """Which entries each member learns from, shape ``(n_members, n_rows, n_columns)``."""
         member = np.arange(self.n_folds)[:, None, None]
         is_other = self.point_fold[rows][:, None] != member
         return np.asarray(is_other & (self.column_fold != member))
 
     def judged(self, rows: slice | IntArray) -> BoolArray:
-        """Tell which entries each member is judged by, in the same shape."""
+        """Return which entries each member is judged by, in the same shape."""
         member = np.arange(self.n_folds)[:, None, None]
         is_free = (self.column_fold == member) | (self.column_fold == -1)
         return np.asarray((self.point_fold[rows][:, None] == member) & is_free)
@@ -85,7 +85,7 @@ class Split:
 def scatter_and_noise(
     residual: FloatArray, n: FloatArray, m2: FloatArray, variance: FloatArray, gradient: FloatArray
 ) -> tuple[FloatArray, float]:
-    r"""Tell how far laws lie from their predictions, and how much of the misfit is noise.
+    r"""Return how far laws lie from their predictions, and how much of the misfit is noise.
 
     The deviation of a point's law in units of its own is $u \sim \mathcal{N}(0, T)$, and held-out
     contributions tell of it through $r = G u + \varepsilon$, $\varepsilon \sim \mathcal{N}(0,

@@ -134,7 +134,7 @@ class Adjusted:
         return self._table.counts()
 
     def nonzero(self) -> BoolArray:
-        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        """Return which points have a contribution other than zero, shape ``(n_points,)``."""
         return self._table.nonzero()
 
     def sizes(self) -> tuple[IntArray, IntArray]:

@@ -106,7 +106,7 @@ def fit_laws(
     $$\frac{1}{2}\log v(k) + \frac{(\Delta - \mu(k))^2}{2 v(k)}$$
 
     computed from the moments, plus ``prior`` times the mean of $(\alpha - 1)^2$ for power laws, and
-    likewise for any shape coordinate.
+    in the same way for any shape coordinate.
     Each member keeps the best of all decays, and of all ways to train that its shape has.
 
     Returns

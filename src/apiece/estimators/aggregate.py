@@ -5,7 +5,7 @@ $$\mathbb{E}_{|D|=k}[L(f_D)] = \epsilon + b\,k^{-\lambda}, \qquad
 
 from the losses $L(f_D)$ that the tasks computed anyway, and those of models trained on nearly all
 rows (`Anchor`). Given $(\lambda, \gamma)$ the best $\epsilon$, $b$ and $s$ are known in closed
-form, so both are walked through on a grid. $\epsilon$ and $\lambda$ are often hard to tell apart: a
+form, so both are walked through on a grid. $\epsilon$ and $\lambda$ are often hard to separate: a
 slow decay to a low floor looks like a fast one to a higher floor. So intervals average over the
 grid, each $(\lambda, \gamma)$ weighted by its likelihood, a wide prior of $\lambda$, and the
 probability that $\epsilon$ is not below what the loss can reach.

@@ -169,7 +169,7 @@ class Bayes(Estimator):
         Returns
         -------
         Laws
-            Laws with ``cov`` and ``df``. ``diagnostics["population"]`` tells what was learned.
+            Laws with ``cov`` and ``df``. ``diagnostics["population"]`` says what was learned.
         """
         check(contributions)
         family = resolve_family(self.family, contributions.k_range)

@@ -179,7 +179,7 @@ def _covariance(line: Line, psi: FloatArray, where: BoolArray) -> FloatArray:
 
 
 def _is_exact(moments: Moments, x: FloatArray, psi: FloatArray, alpha: FloatArray) -> BoolArray:
-    """Tell which points have no noise at all around their law."""
+    """Return which points have no noise at all around their law."""
     residual = moments.mean - _curves(psi, alpha, x)
     left = (moments.m2 + moments.n * residual**2).sum(axis=1)
     return np.asarray(left <= _EXACT * (moments.n * moments.mean**2).sum(axis=1))

@@ -78,7 +78,7 @@ def addition(
     also
         Further methods to fit laws by; their selections are named after them, ``bayes <size>``.
     rivals
-        Selections made anew for every training set, which they know: ``have`` (`apiece.select`
+        Selections made again for every training set, which they know: ``have`` (`apiece.select`
         with the training set as ``have``), ``influence``, ``margin`` and ``k-center``; and
         ``largest-size-mean``, see `apiece.uses.baselines`.
     redundancy

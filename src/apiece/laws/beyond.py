@@ -1,6 +1,6 @@
 r"""Laws beyond the sampled sizes: how far they were checked, and how much wider intervals get.
 
-Laws fitted to the smaller sizes of a run and compared with its largest ones (`Beyond`) tell how far
+Laws fitted to the smaller sizes of a run and compared with its largest ones (`Beyond`) show how far
 predictions can be trusted: as many times beyond the largest sampled size as was held out. Standard
 errors grow with the distance, by the factor that the held-out sizes needed, and by no less than
 was needed on other data sets.

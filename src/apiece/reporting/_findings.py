@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Advise = Callable[..., Advice]
 
 _QUICK: Final = ("auto", "logistic", "linear", "ridge", "poisson", "knn", "tree")
-_MOST_ASKED: Final = 25_000  # rows that are judged unasked, by quick models: a minute or two
+_MOST_ASKED: Final = 25_000  # rows that are judged by default, by quick models: a minute or two
 _MOST_SLOW: Final = 2_000  # and by others
 
 
@@ -162,5 +162,5 @@ def _advice(
 
 
 def _most(model: object) -> int:
-    """Return how many rows are judged unasked."""
+    """Return how many rows are judged by default."""
     return _MOST_ASKED if base_name(str(model)) in _QUICK else _MOST_SLOW

@@ -69,7 +69,7 @@ class Follower:
     _seen: object = None
 
     def update(self) -> bool:
-        """Look at the run, and fit anew if it has grown; return whether there is a new version."""
+        """Look at the run, and fit again if it has grown; return whether there is a new version."""
         try:
             shards, stored_laws = self._signature()
             if (shards, stored_laws) == self._seen:

@@ -144,7 +144,7 @@ def serve(
     method
         How laws are fitted, as in `fit`; None for the estimator of the stored laws, or the default.
     dataset, rows, ids, images, advice, aggregate, title, level, memory
-        As in `report`; advice is not worked out unasked.
+        As in `report`; advice is not computed by default.
     """
 
     def found(opened: Run, laws: Laws) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class ObjectStore:
 
     @cached_property
     def _files(self) -> Any:
-        """The file system, made anew in each process."""
+        """The file system, made in each process."""
         fsspec = optional("fsspec", extra="remote", purpose="Object stores")
         try:
             return fsspec.core.url_to_fs(self.uri, use_listings_cache=False)[0]

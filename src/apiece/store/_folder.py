@@ -123,7 +123,7 @@ class FolderStore(Store):
             raise StoreError(
                 f"{self.files}/points.parquet cannot be read ({error}): expected the table of "
                 "points that collect wrote. Remove it and collect again with the same settings: "
-                "it is written anew, and nothing else is computed again."
+                "it is written again, and nothing else is computed."
             ) from error
 
     def extend(self, manifest: Manifest) -> None:
@@ -200,7 +200,7 @@ class FolderStore(Store):
         if footer.index != index:
             raise StoreError(
                 f"{self._where(index)} holds shard {footer.index}: expected shard {index}. Collect "
-                "again with the same settings: that shard alone is computed anew."
+                "again with the same settings: that shard alone is computed again."
             )
 
     def mark(self, token: str) -> None:

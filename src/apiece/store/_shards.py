@@ -331,7 +331,7 @@ def _checked(where: str) -> Iterator[None]:
     ) as error:
         raise StoreError(
             f"{where} is damaged ({first_line(error)}): expected a shard that apiece wrote. "
-            "Collect again with the same settings: that shard alone is computed anew."
+            "Collect again with the same settings: that shard alone is computed again."
         ) from error
 
 

@@ -156,7 +156,7 @@ class Streamed:
         return self._counts
 
     def nonzero(self) -> BoolArray:
-        """Tell which points have a contribution other than zero, shape ``(n_points,)``."""
+        """Return which points have a contribution other than zero, shape ``(n_points,)``."""
         return self._nonzero
 
     def sizes(self) -> tuple[IntArray, IntArray]:

@@ -51,7 +51,7 @@ class TrainingRow(NamedTuple):
 
 
 def are_trainings(columns: Iterable[str]) -> bool:
-    """Tell whether the columns of a shard are those of trainings."""
+    """Return whether the columns of a shard are those of trainings."""
     return "trained" in columns
 
 

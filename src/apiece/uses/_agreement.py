@@ -38,7 +38,7 @@ def agreement(
     top
         How many of the largest values to compare as sets; a tenth of the points by default.
     level
-        Coverage of the interval, from points drawn anew with replacement (bootstrap percentiles).
+        Coverage of the interval, from points drawn again with replacement (bootstrap percentiles).
     resamples
         How many times they are drawn.
     random_state

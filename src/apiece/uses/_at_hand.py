@@ -10,7 +10,7 @@ for all candidates at once. Scoring rows are the validation set; where there is 
 are not held, in turns: a candidate is never scored by its own part, nor by a row that is picked.
 
 Picks are fitted to the rows that score them. So what they promise is measured on others: the parts
-are dealt into groups, and for each group the picks are chosen anew by the other groups, and
+are dealt into groups, and for each group the picks are chosen again by the other groups, and
 measured on each part of this one. The interval is about rows not seen. It has the noise of the rows
 that measure, $\hat\sigma^2 / m$, and that of the choice. Picks that other rows choose gain more or
 less: between groups, gains differ by $\hat\tau^2$ more than the rows explain. The final picks are

@@ -42,7 +42,7 @@ def exchange(
     level: float = 0.9,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    r"""Tell how many rows of one group are worth one row of another.
+    r"""Say how many rows of one group are worth one row of another.
 
     Parameters
     ----------

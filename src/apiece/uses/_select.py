@@ -160,7 +160,7 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
 
 
 def _may_join(laws: Laws, joint: JointSettings, sizes: tuple[int, int]) -> bool:
-    """Whether picks can be valued together unasked: model, data and sets to draw are known."""
+    """Whether picks can be valued together by default: model, data and sets to draw are known."""
     from apiece.engines import is_model_name
 
     dataset = joint.dataset

@@ -122,7 +122,7 @@ def test_sizes_that_the_pool_without_a_group_cannot_fill_are_refused():
 
 @pytest.mark.parametrize("group_size", [0, -1, 2.5, "many", True])
 def test_a_group_size_that_is_no_number_of_rows_is_refused(group_size):
-    with pytest.raises(PlanError, match="is no number of rows"):
+    with pytest.raises(PlanError, match="is not a number of rows"):
         plan([np.arange(20)], group_size=group_size)
 
 
