@@ -190,7 +190,7 @@ def collect(
     criterion = None if until is None else as_criterion(until)
     if candidates is not None:
         dataset = dataset.with_candidates(candidates)
-    rotates = _rotates(scoring, dataset)
+    is_rotating = rotates(scoring, dataset)
     valued = positions(points, dataset)
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
@@ -200,14 +200,14 @@ def collect(
     ends = sizes
     if ends is None:
         ends = default_sizes(
-            dataset, found, group_size=group_size, rotates=rotates, is_quick=chosen.is_quick
+            dataset, found, group_size=group_size, rotates=is_rotating, is_quick=chosen.is_quick
         )
     if engine == "auto" and samples is None and type(chosen) is RefitEngine:
         if known is not None and known.engine.name == ReuseEngine.name:
             chosen, reason = choose(dataset, model=model, metric=metric, engine="reuse")
         elif known is None:
             both = (int(np.min(ends)), int(np.max(ends)))
-            chosen, reason = choose_by_pilot(chosen, valued, both, rotates=rotates)
+            chosen, reason = choose_by_pilot(chosen, valued, both, rotates=is_rotating)
         if isinstance(chosen, RefitEngine) and trainings is not None:
             samples, trainings = max(1, trainings // (len(valued) + 1)), None
     if scoring == "sample":
@@ -229,7 +229,7 @@ def collect(
         share=share,
         group_size=group_size,
         random_state=random_state,
-        rotates=rotates,
+        rotates=is_rotating,
         is_sample=scoring == "sample",
         anchor=anchor,
         is_kept=to is not None,
@@ -244,7 +244,7 @@ def collect(
     return collection.grow(USUAL[collection.unit] if amount is None else amount, shown)
 
 
-def _rotates(scoring: Scoring, dataset: Dataset) -> bool:
+def rotates(scoring: Scoring, dataset: Dataset) -> bool:
     """Return whether scoring rows rotate."""
     one_of("scoring", scoring, ("auto", "fixed", "rotating", "sample"))
     has_rows = len(dataset.y_val) > 0

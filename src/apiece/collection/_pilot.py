@@ -11,6 +11,7 @@ is what reuse gains at least; its prior gains more. Some 25 pairs measure both v
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
 from typing import Final
@@ -26,6 +27,8 @@ from apiece.errors import ApieceWarning, EngineError
 from apiece.records import Plan, Task
 
 _PAIRS: Final = 25
+_FEWEST: Final = 8  # pairs of a slow model
+_SECONDS: Final = 60.0  # after which a pilot of a slow model ends
 _STREAM: Final = (2, 2)
 _SCORING: Final = 0.25  # share of the pool that scores where there is no validation set
 _MOST_SCORING: Final = 2_000
@@ -58,8 +61,12 @@ def choose_by_pilot(
     scoring, rest = rows[:n_scoring], rows[n_scoring:]
     trial = engine.scored_by(np.sort(scoring)) if rotates else engine
     k = min(int(np.sqrt(sizes[0] * sizes[1])), len(rest) - 1)
-    loss, delta = [], []
+    loss: list[float] = []
+    delta: list[float] = []
+    began = time.monotonic()
     for index in range(_PAIRS):
+        if len(loss) >= _FEWEST and time.monotonic() - began > _SECONDS:
+            break
         drawn = rng.choice(rest, k + 1, replace=False)
         if data.is_classification and len(np.unique(data.y[drawn[:k]])) < data.n_classes:
             continue
@@ -78,11 +85,12 @@ def choose_by_pilot(
     gain = len(points) * share * (1 - share) * float(np.mean(np.square(delta))) / spread
     if gain > 1:
         return reuse, (
-            f"no faster exact engine for {engine.model.name}; by a pilot of 50 trainings at "
-            f"k={k:,}, each tells {gain:.2g} times as much as in pairs"
+            f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} "
+            f"trainings at k={k:,}, each tells {gain:.2g} times as much as in pairs"
         )
     return engine, (
-        f"no faster exact engine for {engine.model.name}; by a pilot of 50 trainings at k={k:,}, "
+        f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} trainings "
+        f"at k={k:,}, "
         f"pairs tell {1 / max(gain, 1e-3):.2g} times as much as single trainings"
     )
 

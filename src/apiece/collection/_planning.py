@@ -22,8 +22,9 @@ import numpy.typing as npt
 from apiece._base.arrow import ArrowTable
 from apiece._base.progress import clock
 from apiece._base.rng import RandomState
-from apiece.collection._collect import Scoring, collect
-from apiece.collection._request import positions
+from apiece.collection._collect import Scoring, collect, rotates
+from apiece.collection._pilot import choose_by_pilot
+from apiece.collection._request import default_sizes, positions
 from apiece.collection._trainings import DEFAULT
 from apiece.data import Dataset
 from apiece.engines import Engine, RefitEngine, choose_engine
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
 
 _SAMPLES: Final = (8, 24)  # of the pilot
 _REFITS: Final = (5, 10)  # samples of a pilot of refits
-_TRAININGS: Final = (40, 120)
+_TRAININGS: Final = (32, 128)  # in whole units of work
+_SLOW: Final = 60.0  # seconds of a pilot beyond which it stays at the fewer trainings
+_TESTS: Final = 2  # trainings by which a run begins
 _POINTS: Final = 20  # that a pilot of refits values
 _USUAL: Final = 100  # samples
+_LEAST_SCORING: Final = 1_000  # rows
 _GOOD: Final = 0.9  # correlation that is called good
 _FACTORS: Final = (0.25, 1.0, 4.0)
 
@@ -65,6 +69,12 @@ class Forecast(ArrowTable):
         How many are needed for a correlation of 0.9; None if none are enough.
     rates
         The same for other amounts, see `table`.
+    sizes
+        The smallest and the largest training set.
+    n_scoring, scoring_needed
+        Rows of a fixed validation set, and how many the largest size needs, so that their choice
+        adds less noise than the points differ: $k^2/d$ for $d$ features, at least 1,000. None
+        where rows take turns in scoring, which needs none.
 
     Examples
     --------
@@ -83,6 +93,9 @@ class Forecast(ArrowTable):
     width: float
     needed: int | None
     rates: pd.DataFrame
+    sizes: tuple[int, int] = (0, 0)
+    n_scoring: int | None = None
+    scoring_needed: int | None = None
 
     def table(self) -> pd.DataFrame:
         """Return ``seconds``, ``correlation`` and ``width`` by amount."""
@@ -107,7 +120,22 @@ class Forecast(ArrowTable):
                 "the pilot sees no difference between points: more of the same may not help. "
                 "Pass smaller sizes, at which points matter more, or more rows."
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._about_scoring()])
+
+    def _about_scoring(self) -> list[str]:
+        """Say which sizes are trained on, and whether enough rows score."""
+        if not self.sizes[1]:
+            return []
+        lines = [f"training sets of {self.sizes[0]:,} to {self.sizes[1]:,} points"]
+        if self.n_scoring is None or self.scoring_needed is None:
+            return [f"{lines[0]}; all rows take turns in scoring"]
+        lines[0] += f", scored by {self.n_scoring:,} rows"
+        if self.n_scoring < self.scoring_needed:
+            lines.append(
+                f"sizes up to {self.sizes[1]:,} need about {self.scoring_needed:,} scoring rows. "
+                "Pass more, or smaller sizes, or let rows take turns (scoring='rotating')."
+            )
+        return lines
 
 
 def plan(
@@ -174,6 +202,8 @@ def plan(
     unit = "trainings" if run.has_trainings else "samples"
     usual = DEFAULT if run.has_trainings else _USUAL
     amount = int(asked[unit] or usual)
+    if not run.has_trainings and trainings is not None and samples is None:
+        amount = max(1, trainings // (len(positions(points, dataset)) + 1))  # as `collect` does
     each = seconds * factor / n_workers
     ratio = _noise_ratio(run, n_pilot)
     amounts = sorted({max(1, round(amount * step)) for step in _FACTORS})
@@ -188,7 +218,18 @@ def plan(
         1.645 * float(np.sqrt(error[amount])),
         needed,
         _rates(amounts, each, error, unit),
+        *_scoring(run, dataset),
     )
+
+
+def _scoring(run: Run, dataset: Dataset) -> tuple[tuple[int, int], int | None, int | None]:
+    """Return the ends of the sizes, the scoring rows, and how many the largest size needs."""
+    sizes = run.manifest.design.sizes or [0]
+    ends = (int(min(sizes)), int(max(sizes)))
+    if run.manifest.design.scoring == "rotating":
+        return ends, None, None
+    n_features = max(1, run.manifest.dataset.n_features or 1)
+    return ends, dataset.n_validation, max(_LEAST_SCORING, round(ends[1] ** 2 / n_features))
 
 
 def _rates(amounts: list[int], each: float, error: dict[int, float], unit: str) -> pd.DataFrame:
@@ -218,8 +259,13 @@ def _grown(
     factor = 1.0
     unit, (few, many) = "samples", _SAMPLES
     if isinstance(chosen, RefitEngine) and asked["samples"] is None and options["engine"] == "auto":
-        trial = collect(dataset, **options, trainings=_TRAININGS[0])
-        options["engine"] = trial.manifest.engine.name
+        is_rotating = rotates(options["scoring"], dataset)
+        ends = options["sizes"]
+        if ends is None:
+            ends = default_sizes(dataset, rotates=is_rotating, is_quick=chosen.is_quick)
+        valued = positions(options["points"], dataset)
+        both = (int(np.min(ends)), int(np.max(ends)))
+        options["engine"] = choose_by_pilot(chosen, valued, both, rotates=is_rotating)[0].name
     if options.get("engine") == "reuse":
         unit, (few, many) = "trainings", _TRAININGS
     elif isinstance(chosen, RefitEngine):
@@ -232,7 +278,11 @@ def _grown(
     store = MemoryStore()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ApieceWarning)
+        began = time.perf_counter()
         collect(dataset, **options | {unit: few}, to=store)
+        each = (time.perf_counter() - began) / (few + _TESTS)
+        if unit == "trainings" and each * many > _SLOW:
+            return Run(store), few, each, factor
         began = time.perf_counter()
         run = collect(dataset, **options | {unit: many}, to=store)
     return run, many, (time.perf_counter() - began) / (many - few), factor

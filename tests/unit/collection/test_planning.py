@@ -12,6 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import apiece
 from apiece.cli import cli
+from apiece.collection._pilot import choose_by_pilot
+from apiece.engines import RefitEngine, ReuseEngine, choose_engine
 from apiece.errors import PlanError
 
 TREE = {"model": DecisionTreeClassifier(max_depth=2), "metric": "brier", "sizes": (10, 40)}
@@ -47,6 +49,92 @@ def test_refits_are_tried_on_some_points_and_scaled(data):
 def test_exact_engines_have_a_plan(data):
     found = apiece.plan(data, sizes=(10, 40), random_state=0)
     assert (found.engine, found.unit, found.amount) == ("logistic", "samples", 100)
+
+
+def test_a_plan_says_which_sizes_and_how_many_scoring_rows_it_needs(data):
+    rotating = apiece.plan(data, sizes=(10, 40))
+    assert rotating.sizes == (10, 40)
+    assert rotating.scoring_needed is None
+    assert "all rows take turns in scoring" in repr(rotating)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 2))
+    fixed = apiece.Dataset.from_arrays(X, (X[:, 0] > 0).astype(int), validation=0.2, random_state=0)
+    found = apiece.plan(fixed, sizes=(20, 100))
+    assert (found.n_scoring, found.scoring_needed) == (60, 100**2 // 2)
+    assert "need about 5,000 scoring rows" in repr(found)
+
+
+class Clock:
+    """Time that passes while models are trained, and not otherwise."""
+
+    def __init__(self, seconds):
+        self.now, self.seconds = 0.0, seconds
+
+    def monotonic(self):
+        return self.now
+
+    perf_counter = monotonic
+
+    def slow(self, run):
+        def training(engine, task):
+            self.now += self.seconds * task.cardinality
+            return run(engine, task)
+
+        return training
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock(1.0)
+    for part in ("_planning", "_pilot"):
+        monkeypatch.setattr(f"apiece.collection.{part}.time", clock)
+    monkeypatch.setattr(ReuseEngine, "run", clock.slow(ReuseEngine.run))
+    monkeypatch.setattr(RefitEngine, "run", clock.slow(RefitEngine.run))
+    return clock
+
+
+def test_a_slow_model_has_a_short_pilot_that_tells_its_time(data, clock):
+    found = apiece.plan(data, trainings=100, engine="reuse", **TREE)
+    # Sizes of 10 to 40 at a second for each point.
+    assert 100 * 10 < found.seconds < 100 * 40
+    assert clock.now < 40 * 40  # 32 trainings, and two by which a run begins
+
+
+def test_a_slow_model_is_compared_with_pairs_by_few_trainings(data, clock):
+    options = {"model": TREE["model"], "metric": "brier", "engine": "refit"}
+    engine, _ = choose_engine(data, **options)
+    _, reason = choose_by_pilot(engine, np.arange(120), (10, 40), rotates=True)
+    assert "by a pilot of 16 trainings" in reason
+
+
+def test_trainings_are_turned_into_samples_where_a_pilot_prefers_pairs(data, monkeypatch):
+    monkeypatch.setattr(
+        "apiece.collection._planning.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
+    )
+    found = apiece.plan(data, trainings=605, points=np.arange(10), **TREE)
+    assert (found.engine, found.amount) == ("refit", 605 // 11)
+
+
+def test_the_remaining_time_of_a_slow_model_is_right_from_the_first_tenth_on(data, monkeypatch):
+    clock, events = Clock(1.0), []
+    monkeypatch.setattr("apiece._base.progress.time", clock)
+    monkeypatch.setattr(ReuseEngine, "run", clock.slow(ReuseEngine.run))
+    apiece.collect(
+        data,
+        trainings=640,
+        engine="reuse",
+        anchor=False,
+        progress=False,
+        random_state=0,
+        on_progress=events.append,
+        **TREE,
+    )
+    known = [event for event in events if 0.1 <= event.done / max(event.total, 1) < 0.95]
+    end = max(event.elapsed for event in events)
+    ratio = [event.remaining / (end - event.elapsed) for event in known]
+    assert len(ratio) > 10
+    assert min(ratio) > 1 / 1.5
+    assert max(ratio) < 1.5
 
 
 def test_what_is_no_dataset_is_refused():
