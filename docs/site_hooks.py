@@ -46,12 +46,27 @@ def filled(markdown: str, uri: str) -> str:
     """Fill some pages with files of the root, whose links start one folder higher."""
     if uri == "reference/index.md":
         return markdown.replace("<!-- names -->", names())
+    if uri == "reference/commands.md":
+        return markdown.replace("<!-- examples -->", examples())
     if uri == "benchmarks.md":
         return _RESULTS.sub(lambda match: measured(match[1]), markdown)
     if uri not in _PAGES:
         return markdown
     text = (_ROOT / _PAGES[uri]).read_text(encoding="utf-8")
     return _ELSEWHERE.sub(r"\1", re.sub(r"\]\(docs/", "](", text))
+
+
+def examples() -> str:
+    """Return the examples that `--help` shows, command by command."""
+    from apiece.cli import cli
+
+    text = []
+    for name, command in cli.commands.items():
+        lines = [line.strip() for line in (command.epilog or "").splitlines()]
+        shown = [line for line in lines if line.startswith("apiece ")]
+        if shown:
+            text += [f"**{name}**", "", "```sh", *shown, "```", ""]
+    return "\n".join(text)
 
 
 def measured(name: str) -> str:
@@ -96,4 +111,5 @@ def on_page_content(content: str, **_: Any) -> str:
         shown = convert(html.unescape(match[3]), display=display)
         return f'<div class="equation" tabindex="0">{shown}</div>' if display == "block" else shown
 
-    return _EQUATION.sub(mathml, content)
+    # mkdocs-click shows how click marks that an option has no default.
+    return _EQUATION.sub(mathml, content).replace("<code>Sentinel.UNSET</code>", "")

@@ -12,9 +12,11 @@ from markdown.extensions.toc import slugify
 
 from apiece import plots
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
 import pages
+import site_hooks
 import words
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -164,3 +166,11 @@ def test_pages_use_plain_words_short_sentences_and_defined_terms(page):
     text = page.read_text(encoding="utf-8")
     found = list(words.findings(page.name, text, words.glossary(DOCS.parent)))
     assert not found, "\n".join(f"line {each.line}: {each.kind}: {each.text}" for each in found)
+
+
+def test_the_page_of_commands_has_the_examples_of_help_and_no_marks_of_click():
+    shown = site_hooks.filled("<!-- examples -->", "reference/commands.md")
+    assert "apiece advise reviews.csv --target label --text review -o advice.csv" in shown
+    assert shown.count("```sh") > 10
+    cell = "<td><code>Sentinel.UNSET</code></td>"
+    assert site_hooks.on_page_content(cell) == "<td></td>"
