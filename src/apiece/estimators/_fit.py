@@ -75,11 +75,8 @@ def fit(
     on_failure
         ``"mark"`` notes in ``laws.status`` how each point went; ``"raise"`` stops with a
         `FitError` if the contributions of some point do not determine its law.
-    progress
-        True for a bar on standard error, False for none, None for a bar on a terminal or in a
-        notebook if the work takes more than two seconds.
-    on_progress
-        Called with a `ProgressEvent` as the work goes on, as in `collect`.
+    progress, on_progress
+        As in `collect`.
 
     Returns
     -------

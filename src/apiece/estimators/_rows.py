@@ -25,7 +25,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
 from apiece.estimators._theory import NOISE_DECAY, Corrections, corrected, theory_weights
-from apiece.records import Contributions, Moments, Table, Theory
+from apiece.records import Contributions, Moments, Table, Theory, blocks_of
 
 _BINS: Final = 6  # of sizes, in which the factor of the control is learned
 _PARTS: Final = 3  # of sizes, in which the noise of rows is measured
@@ -159,11 +159,7 @@ class Adjusted:
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
         """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
-        start = 0
-        for part in self.parts():
-            for rows, moments in part.blocks(n_rows):
-                yield slice(start + rows.start, start + rows.start + len(moments)), moments
-            start += part.n_points
+        return blocks_of(self.parts(), n_rows)
 
 
 def _control(part: Contributions) -> FloatArray:

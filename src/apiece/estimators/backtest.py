@@ -135,11 +135,8 @@ def backtest(
         look alike.
     level
         Coverage that the intervals promise.
-    progress
-        True for a bar on standard error, False for none, None for a bar on a terminal or in a
-        notebook if the work takes more than two seconds.
-    on_progress
-        Called with a `ProgressEvent` as the work goes on, as in `collect`.
+    progress, on_progress
+        As in `collect`.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from apiece.records._anchor import Anchor
 from apiece.records._caveat import caveat, marked, small_print
-from apiece.records._contributions import Contributions, Theory
+from apiece.records._contributions import Contributions, Theory, blocks_of
 from apiece.records._moments import Moments
 from apiece.records._provenance import (
     DesignRecord,
@@ -54,6 +54,7 @@ __all__ = [
     "Theory",
     "Trained",
     "Trainings",
+    "blocks_of",
     "caveat",
     "in_words",
     "marked",

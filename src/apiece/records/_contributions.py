@@ -304,3 +304,19 @@ class Contributions(ArrowTable):
         for start in range(0, len(moments), step):
             rows = slice(start, start + step)
             yield rows, moments.block(rows)
+
+
+def blocks_of(parts: Iterable[Contributions], n_rows: int) -> Iterator[tuple[slice, Moments]]:
+    """Yield the moments of parts of consecutive points, in blocks as `Contributions.blocks` does.
+
+    Examples
+    --------
+    >>> part = Contributions.from_arrays(point=[0, 1], k=[1, 1], delta=[0.1, 0.2])
+    >>> [rows for rows, _ in blocks_of([part, part], 1)]
+    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    start = 0
+    for part in parts:
+        for rows, moments in part.blocks(n_rows):
+            yield slice(start + rows.start, start + rows.start + len(moments)), moments
+        start += part.n_points

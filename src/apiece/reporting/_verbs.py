@@ -80,8 +80,7 @@ def report(
     memory
         What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
     progress
-        True for a bar on standard error, False for none, None for a bar on a terminal or in a
-        notebook if the work takes more than two seconds.
+        As in `collect`.
 
     Returns
     -------

@@ -19,7 +19,7 @@ import numpy as np
 
 from apiece._base.files import writing_scratch
 from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
-from apiece.records import Contributions, Moments, Theory
+from apiece.records import Contributions, Moments, Theory, blocks_of
 
 _ROW: Final = np.dtype(
     [
@@ -196,11 +196,7 @@ class Streamed:
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, Moments]]:
         """Yield the moments in blocks of points whose tables stay below ``n_rows`` entries."""
-        start = 0
-        for part in self.parts():
-            for rows, moments in part.blocks(n_rows):
-                yield slice(start + rows.start, start + rows.start + len(moments)), moments
-            start += part.n_points
+        return blocks_of(self.parts(), n_rows)
 
     @property
     def _files(self) -> list[Path]:

@@ -90,11 +90,8 @@ def select(
         How many of the best single points are valued together; 10 for each pick by default.
     memory
         What a run's contributions may take at once, such as ``"2GB"``, see `fit`.
-    progress
-        True for a bar on standard error, False for none, None for a bar on a terminal or in a
-        notebook if the work takes more than two seconds.
-    on_progress
-        Called with a `ProgressEvent` as the work goes on, as in `collect`.
+    progress, on_progress
+        As in `collect`.
 
     Returns
     -------
