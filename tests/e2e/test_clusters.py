@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -23,12 +24,12 @@ from apiece.errors import EngineError, PlanError
 
 from conftest import make_blobs
 
+CONNECT = "distributed.comm.timeouts.connect"
 COLUMNS = ("task", "k", "point", "delta", "loss")
 SETTINGS = {"model": "tree", "sizes": (6, 12), "samples": 30, "random_state": 1, "progress": False}
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(sys.path),
-    "DASK_DISTRIBUTED__WORKER__PREFETCH": "1",
 }
 
 
@@ -92,17 +93,19 @@ class Dask:
             process.wait()
 
 
-def kill_when_busy(folder, process, n_shards=3):
-    """Kill a process once the run has some shards, from another thread than the collector."""
+def killing(process, n_shards=3, then=lambda: None):
+    """Return a listener of `collect` that kills a process once some shards are done.
 
-    def watch():
-        while len(list(folder.glob("shards/*.parquet"))) < n_shards:
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
+    The collector waits for it, so shards are left to do whenever the process is killed.
+    """
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
+    def listen(event):
+        if event.done >= n_shards * RefitEngine.rows_per_shard and process.poll() is None:
+            process.kill()
+            process.wait()
+            then()
+
+    return listen
 
 
 @pytest.mark.slow
@@ -112,7 +115,7 @@ def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_pa
 
     dataset = make_blobs(n=24)
     alone = apiece.collect(dataset, to=tmp_path / "alone", **SETTINGS)
-    with Dask(tmp_path) as cluster:
+    with dask.config.set({CONNECT: "30s"}), Dask(tmp_path) as cluster:
         first = cluster.worker()
         settings = {**SETTINGS, "backend": cluster.backend}
         run = apiece.collect(dataset, to=tmp_path / "run", **settings)
@@ -121,18 +124,19 @@ def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_pa
         assert columns(apiece.collect(dataset, **settings)) == columns(alone)  # not shared
 
         cluster.worker()
-        killer = kill_when_busy(tmp_path / "killed", first)
-        run = apiece.collect(dataset, to=tmp_path / "killed", **settings)
-        killer.join()
-        assert first.wait() == -signal.SIGKILL
+        run = apiece.collect(
+            dataset, to=tmp_path / "killed", on_progress=killing(first), **settings
+        )
+        assert first.returncode == -signal.SIGKILL
         assert run.is_complete
         assert files(tmp_path / "killed") == files(tmp_path / "alone")
 
-        dask.config.set({"distributed.comm.timeouts.connect": "2s"})
-        killer = kill_when_busy(tmp_path / "lost", cluster.scheduler)
+        # a dead scheduler is given up quickly; a slow one that lives is not
+        hurry = functools.partial(dask.config.set, {CONNECT: "2s"})
+        settings["on_progress"] = killing(cluster.scheduler, then=hurry)
         with pytest.raises(EngineError, match=r"no Dask scheduler answers.*What was done is store"):
             apiece.collect(dataset, to=tmp_path / "lost", **settings)
-        killer.join()
+        assert cluster.scheduler.returncode == -signal.SIGKILL
         assert not apiece.open(tmp_path / "lost").is_complete
         apiece.collect(dataset, to=tmp_path / "lost", **SETTINGS)
         assert files(tmp_path / "lost") == files(tmp_path / "alone")
@@ -178,12 +182,15 @@ def watch():
     os.kill(min(pids), signal.SIGKILL)
     print("killed", flush=True)
 
+killer = threading.Thread(target=watch)
 if kill:
-    threading.Thread(target=watch, daemon=True).start()
+    killer.start()
 apiece.collect(
     make_blobs(n=24), model="tree", sizes=(6, 12), samples=30, random_state=1, progress=False,
     backend="ray", to=folder,
 )
+if kill:
+    killer.join()  # also on a machine so busy that the run was complete before it looked
 ray.shutdown()
 """
 

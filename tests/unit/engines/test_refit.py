@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -189,16 +187,3 @@ def test_a_linear_run_whose_refits_stop_early_ends_with_a_warning(line):
     assert run.is_complete
     assert run.progress().notes["uncertified"] == 4
     assert len(run.contributions()) == 0
-
-
-def test_points_left_to_a_solver_that_stops_early_are_counted_and_nothing_is_lost():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 3))
-    X = np.column_stack([X, X[:, 0] + X[:, 1]])  # collinear
-    data = apiece.Dataset.from_arrays(X, X[:, 0] + rng.normal(size=120), kind="regression")
-    model = Ridge(alpha=0.0, solver="sag", max_iter=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = apiece.collect(data, model=model, sizes=(10, 40), samples=3, random_state=0)
-    assert len(run.contributions()) > 0
-    assert run.progress().is_complete
