@@ -174,3 +174,7 @@ def test_the_page_of_commands_has_the_examples_of_help_and_no_marks_of_click():
     assert shown.count("```sh") > 10
     cell = "<td><code>Sentinel.UNSET</code></td>"
     assert site_hooks.on_page_content(cell) == "<td></td>"
+
+
+def test_a_number_is_not_torn_from_its_error_on_a_narrow_screen():
+    assert site_hooks.on_page_content("<td>0.3 ± 0.1</td>") == "<td>0.3&nbsp;±&nbsp;0.1</td>"
