@@ -111,6 +111,7 @@ def on_page_content(content: str, **_: Any) -> str:
         shown = convert(html.unescape(match[3]), display=display)
         return f'<div class="equation" tabindex="0">{shown}</div>' if display == "block" else shown
 
-    # mkdocs-click shows how click marks that an option has no default. A number stays with its error.
+    # mkdocs-click shows how click marks that an option has no default.
+    # A number stays with its error.
     shown = _EQUATION.sub(mathml, content).replace("<code>Sentinel.UNSET</code>", "")
     return shown.replace(" ± ", "&nbsp;±&nbsp;")
