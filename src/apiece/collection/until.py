@@ -133,11 +133,11 @@ class _Both(Criterion):
     is_and: bool
 
     @property
-    def needs_laws(self) -> bool:  # type: ignore[override]
+    def needs_laws(self) -> bool:  # type: ignore[override]  # a constant of others
         return self.one.needs_laws or self.other.needs_laws
 
     @property
-    def limit(self) -> float:  # type: ignore[override]
+    def limit(self) -> float:  # type: ignore[override]  # a constant of others
         return (max if self.is_and else min)(self.one.limit, self.other.limit)
 
     def __repr__(self) -> str:
