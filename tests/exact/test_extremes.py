@@ -146,3 +146,9 @@ def test_a_loss_that_overflows_is_marked_and_the_task_goes_on():
     engine, _ = choose_engine(dataset, model=PoissonRegressor(alpha=1e-9), metric="squared_error")
     delta = engine.run(Task(0, np.arange(20), np.arange(20, 23), 0)).delta
     np.testing.assert_array_equal(np.isnan(delta), [True, False, False])
+
+
+def test_a_machine_with_almost_equal_free_points_passes_its_error_on():
+    result, n_marked, _, words = search.judge("svm", 8_000_510)
+    assert result == "right", words
+    assert n_marked <= 1

@@ -40,6 +40,7 @@ from apiece.engines._svm_settle import Additions, settle
 _FEWEST_NEAR = 96  # rows besides the free ones that may change their state at first
 _NEAR = 0.7  # or so many for each free one
 _MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
+_SINGULAR = 1e-8  # relative size of an eigenvalue below which half of the digits are lost
 _ACCEPTED = 10  # tolerances by which a condition may be violated in the end
 _CHUNK = 2048  # rows at which kernels are evaluated at a time
 _SERIES_ERROR = 1e-13  # of the machine's own decision values, for each unit of weight
@@ -101,6 +102,21 @@ class Machine:
     def decision_out(self) -> FloatArray:
         """Decision values at the rows that are wanted, shape ``(n_out,)``."""
         return np.asarray(self._series_out[0] + (self.dual.b + self.dual.shift))
+
+    @cached_property
+    def error(self) -> float:
+        r"""By how much decision values may be off.
+
+        If free points are almost equal, rounding decides which are free. What is left is the
+        bound by the duality gap, $\|f - f^*\|^2 \le 2g$, which is known to
+        $\epsilon \sum_i \alpha_i$.
+        """
+        free, _ = self._by_margin
+        kernel = np.exp(-self.gamma * squared_distances(self.X[free], self.X[free]))
+        if not len(free) or np.linalg.eigvalsh(kernel)[0] > _SINGULAR * len(free):
+            return float(self.dual.error)
+        gap = np.finfo(np.float64).eps * self.dual.alpha.sum()
+        return float(self.dual.error + np.sqrt(2.0 * gap))
 
     def decide(self, X: FloatArray) -> FloatArray:
         """Decision values at other rows, shape ``(len(X),)``."""
@@ -181,7 +197,7 @@ class Machine:
                 gamma=float(gamma[i]),
                 reach=0.0,
             )
-            decision[i], error[i] = again.decision_out, again.dual.error
+            decision[i], error[i] = again.decision_out, again.error
         is_anew = np.zeros(len(y), dtype=bool)
         is_anew[poor] = True
         back = np.argsort(order)

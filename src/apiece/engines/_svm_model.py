@@ -172,7 +172,7 @@ class FittedSVM:
     def base(self) -> Predictions:
         """Predictions of the model itself, one row."""
         machine = self._whole.base
-        decision, error = machine.decision_out[None], np.array([machine.dual.error])
+        decision, error = machine.decision_out[None], np.array([machine.error])
         if self._folds is None:
             return Predictions(decision, _within(error, _SOLVED), np.zeros(1, dtype=bool))
         self._scores = np.empty(len(self._y))
