@@ -30,6 +30,7 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
     [
         ("poisson", 900_074),
         ("platt", 500_007),
+        ("platt", 8_000_879),
         ("poisson", 2_000_912),
         ("logistic3", 4_000_678),
         ("logistic2", 5_000_954),

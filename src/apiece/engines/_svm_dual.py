@@ -103,8 +103,9 @@ def decision_error(
     With the right states the violations of the free points are passed on as they are. A state that
     is wrong by a little may hide a large change of weights along directions that the kernel hardly
     sees; then $\|f - f^*\|^2$ is at most twice the duality gap, $\sum_i C_i v_i$ over the points
-    at their bounds. What is within the tolerance does not count. A free weight that misses its
-    bounds belongs at one of them, and moving it there changes decision values by as much.
+    at their bounds. What is within the tolerance counts as it is: the intercept may be off by it.
+    A free weight that misses its bounds belongs at one of them, and moving it there changes
+    decision values by as much.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def decision_error(
     is_free = state == FREE
     least = 1e-15 * (1.0 + alpha.sum(axis=-1, keepdims=True)) + tolerance(bound)
     hidden = np.where(is_free | (of_excess <= least), 0.0, bound * of_excess).sum(axis=-1)
-    error = np.where(is_free, of_excess, 0.0).max(axis=-1) + np.sqrt(2.0 * hidden)
+    error = np.where(is_free | (of_excess <= least), of_excess, 0.0).max(axis=-1)
+    error += np.sqrt(2.0 * hidden)
     error += np.maximum(np.maximum(-alpha, alpha - bound), 0.0).sum(axis=-1)
     return np.asarray(error, dtype=np.float64)
 
