@@ -112,6 +112,7 @@ def killing(process, n_shards=3, then=lambda: None):
 @pytest.mark.filterwarnings("ignore")
 def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path):
     import dask
+    import distributed  # noqa: F401  # brings the settings that are set, and set back, below
 
     dataset = make_blobs(n=24)
     alone = apiece.collect(dataset, to=tmp_path / "alone", **SETTINGS)

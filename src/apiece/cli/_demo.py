@@ -80,7 +80,7 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     if as_json:
         emit(facts.to_json() | files)
         return
-    facts.print(n_clean=len(dataset.y_val))
+    facts.show(n_clean=len(dataset.y_val))
     say(f"the run is in {to}: apiece show {to}")
     for file in filter(None, (figure, report)):
         say(f"open {file}")
@@ -123,7 +123,7 @@ class _Facts(NamedTuple):
             "scope": self.laws.scope,
         }
 
-    def print(self, n_clean: int) -> None:
+    def show(self, n_clean: int) -> None:
         low, high = self.laws.k_range
         best = f"most helpful (mean contribution, k = {low} to {high})"
         say(self.laws.summary())
