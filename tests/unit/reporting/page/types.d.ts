@@ -15,6 +15,7 @@ interface Loss {
   k: number[];
   mean: number[];
   error: number[];
+  is_root?: boolean;
   curve_k?: number[];
   curve?: number[];
   low?: number[];
