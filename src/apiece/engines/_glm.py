@@ -21,6 +21,7 @@ from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
 _ENTRIES = 300_000  # of the largest array that a block of points makes: few calls, and still cached
+_LARGEST = 1e12  # a larger loss is the exponential of a margin, which its rounding decides
 _LIMIT = 1e-4  # largest bound of the error of a contribution, relative to their mean size
 
 
@@ -64,7 +65,7 @@ class GLMEngine(Engine):
         if self.is_left_to_scikit_learn(task):
             return self.refit(task)
         fitted = self._fit(task)
-        if fitted is None or fitted.loss == np.inf:
+        if fitted is None or fitted.loss > _LARGEST:
             return self.uncertified(task)
         delta = np.empty(len(task.points))
         worst, lost = fitted.decrement, list[int]()
@@ -81,6 +82,7 @@ class GLMEngine(Engine):
             loss, more = self._loss_with(task, task.points[place])
             delta[place] = fitted.loss - loss
             error[place] += more
+        delta[fitted.loss - delta > _LARGEST] = np.nan
         delta[~(error <= _largest_error(fitted.loss, delta[np.isfinite(delta)]))] = np.nan
         return Outcome(fitted.loss, delta, worst, {"refits": len(lost)})
 
