@@ -139,6 +139,31 @@ def test_an_interrupt_that_a_library_hides_is_still_an_interrupt(way, capsys):
     assert capsys.readouterr().err == ""
 
 
+INTERRUPTED_IN_EXEC = """
+import signal, click
+from apiece.__main__ import end_at_once
+from apiece.cli._common import common
+
+@click.command()
+@common
+def command(**_):
+    exec("signal.raise_signal(signal.SIGINT)")  # as where a data class is made
+
+signal.signal(signal.SIGINT, end_at_once)
+command()
+"""
+
+
+def test_an_interrupt_of_generated_code_is_an_exit_code_and_not_a_signal(tmp_path):
+    (tmp_path / "interrupted_in_exec.py").write_text(INTERRUPTED_IN_EXEC)
+    process = subprocess.run(
+        [sys.executable, "-m", "interrupted_in_exec"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+    )
+    assert (process.returncode, process.stderr.strip()) == (130, b"interrupted")
+
+
 def test_an_error_without_an_interrupt_stays_what_it_is():
     before = signal.signal(signal.SIGINT, end_at_once)
     try:

@@ -17,7 +17,7 @@ import click
 
 from apiece._base.progress import tracking
 from apiece.cli._print import say, say_prose
-from apiece.engines import MODELS
+from apiece.cli._words import MODELS
 from apiece.errors import ApieceError, ApieceWarning
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def common(command: Command) -> Command:
             sys.exit(0)
         except KeyboardInterrupt:
             say("interrupted", err=True)
+            exec("")  # else Python ends `-m apiece` by a signal if code of exec was interrupted
             sys.exit(130)
         except Exception as error:
             if debug:
