@@ -28,7 +28,7 @@ _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
 _MOST_POINTS: Final = 512  # of one block
 _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
 _TRUSTED: Final = 1e-4  # error of a margin, in mean contributions, beyond which one is marked
-_NEGLIGIBLE: Final = 1e-10  # and below which none is
+_NEGLIGIBLE: Final = 1e-11  # and below which none is: contributions below 1e-7 are small enough
 _MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
 
 

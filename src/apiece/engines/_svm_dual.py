@@ -25,7 +25,9 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 LOWER, FREE, UPPER = 0, 1, 2
 _JITTER = 1e-10  # on the diagonal, so that the equations of points close together can be solved
 _CLOSE = 0.5  # sum of a point's kernel with the others below which it needs none of that
-_AT_BOUND = 1e-9  # share of its bound by which a weight may miss it and still count as there
+_SLACK = 1e-9  # share of its bound by which a free weight may be outside
+_AT_BOUND = 1e-7  # and by which it may miss it and still belong there
+_CORRECTIONS = 2  # of a solution by what it leaves
 _MOST_SETS = 30  # active sets tried before libsvm's own answer is kept
 _MOST_STEPS = 1_000_000  # of libsvm
 
@@ -50,7 +52,7 @@ class Dual:
     shift
         From `middle_shift`: what the intercept of the decision values has beyond ``b``.
     jitter
-        What was added to the diagonal of the kernel, shape ``(n,)``.
+        What is added to the diagonal of the kernel while equations are solved, shape ``(n,)``.
     """
 
     alpha: FloatArray
@@ -64,10 +66,11 @@ class Dual:
 
 
 def jitter(others: FloatArray, bound: FloatArray) -> FloatArray:
-    """What is added to the diagonal of the kernel: changes no excess by more than 1e-10.
+    """What is added to the diagonal of the kernel while equations are solved.
 
-    Nothing where a point's kernel with all ``others`` sums to little: its equations are sound, and
-    where all kernels are small decision values differ by little more than 1e-10.
+    It changes no excess by more than 1e-10, and solving for what it leaves takes that out too,
+    except in directions that the kernel hardly sees. Nothing where a point's kernel with all
+    ``others`` sums to little: its equations are sound.
     """
     return np.where(others > _CLOSE, _JITTER / max(1.0, float(bound.max())), 0.0)
 
@@ -125,7 +128,7 @@ def decision_error(
 
 def middle_shift(
     alpha: FloatArray, excess: FloatArray, y: FloatArray, bound: FloatArray
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     r"""Return what brings the intercept to the middle of its interval, where it has one.
 
     If no weight lies strictly between its bounds, every $b + t$ with
@@ -134,7 +137,9 @@ def middle_shift(
 
     is optimal, where $I$ are the points of class $+1$ at 0 and of class $-1$ at their bound,
     and $J$ the others. libsvm takes the middle, unless rounding leaves it a weight of 1e-18 that it
-    takes for free.
+    takes for free. If weights do lie between, some of them are of $I$ and some of $J$, since
+    $y'\alpha = 0$, and their excesses are zero: the interval is a point. So weights that all miss
+    their bounds by a little belong there if the interval is longer than moving them can make it.
 
     Parameters
     ----------
@@ -145,18 +150,23 @@ def middle_shift(
 
     Returns
     -------
-    FloatArray
-        The shift $t$, shape ``(...)``; 0 where a weight lies between.
+    tuple of FloatArray
+        The shift $t$, 0 where a weight lies between; and by how much decision values may be off
+        since weights miss their bounds or rounding hides whether they do; both of shape ``(...)``.
     """
     share = alpha / bound
     is_between = ((share > _AT_BOUND) & (share < 1.0 - _AT_BOUND)).any(axis=-1)
     if is_between.all():
-        return np.zeros(is_between.shape)
+        return np.zeros(is_between.shape), np.zeros(is_between.shape)
+    moved = np.minimum(np.abs(alpha), np.abs(bound - alpha)).sum(axis=-1)
     from_below = (y > 0) != (share > 0.5)
     low = np.where(from_below, -y * excess, -np.inf).max(axis=-1)
     high = np.where(from_below, np.inf, -y * excess).min(axis=-1)
-    has_middle = ~is_between & np.isfinite(low) & np.isfinite(high)
-    return 0.5 * np.where(has_middle, low + high, 0.0)
+    has_interval = ~is_between & np.isfinite(low) & np.isfinite(high)
+    has_middle = has_interval & (high - low > 2.0 * moved)
+    shift = 0.5 * np.where(has_middle, low + high, 0.0)
+    length = np.where(has_interval, np.maximum(high - low, 0.0), 0.0)
+    return shift, np.where(has_middle, moved, length)
 
 
 def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
@@ -172,13 +182,12 @@ def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
         Upper bounds of the weights, shape ``(n,)``.
     """
     added = jitter(kernel.sum(axis=1) - 1.0, bound)
-    K = kernel + np.diag(added)
     for tol in (1e-5, 1e-9):
         alpha = _libsvm(kernel, y, bound, tol)
-        dual = _polish(K, y, bound, _states(alpha, bound), added)
+        dual = _polish(kernel, y, bound, _states(alpha, bound), added)
         if dual is not None:
             return dual
-    return _as_it_is(K, y, alpha, bound, added)
+    return _as_it_is(kernel, y, alpha, bound, added)
 
 
 def _libsvm(kernel: FloatArray, y: FloatArray, bound: FloatArray, tol: float) -> FloatArray:
@@ -213,20 +222,21 @@ def _polish(
         if not (state == FREE).any():
             alpha = np.where(state == UPPER, bound, 0.0)
             dual = _as_it_is(K, y, alpha, bound, added)
-            is_optimal = dual.violation <= tol and abs(alpha @ y) <= _AT_BOUND * bound.max()
+            is_optimal = dual.violation <= tol and abs(alpha @ y) <= _SLACK * bound.max()
             return dual if is_optimal else None
-        alpha, b = _solve_free(K, y, state, bound)
+        alpha, b = _solve_free(K, y, state, bound, added)
         if not np.isfinite(alpha).all():
             return None
         excess = y * (K @ (y * alpha) + b) - 1.0
         of_excess, of_alpha = violations(alpha, excess, state, bound)
         is_free = state == FREE
-        wrong = np.flatnonzero(np.where(is_free, of_alpha > _AT_BOUND, of_excess > tol))
+        wrong = np.flatnonzero(np.where(is_free, of_alpha > _SLACK, of_excess > tol))
         if not len(wrong):
             error = float(decision_error(alpha, of_excess, state, bound))
             alpha = np.clip(alpha, 0.0, bound)
-            shift = float(middle_shift(alpha, excess, y, bound))
-            return Dual(alpha, excess, state, b, float(of_excess.max()), error, shift, added)
+            shift, missed = map(float, middle_shift(alpha, excess, y, bound))
+            worst = float(of_excess.max())
+            return Dual(alpha, excess, state, b, worst, error + missed, shift, added)
         if len(wrong) < fewest:
             fewest, patience = len(wrong), 3
         elif patience:
@@ -240,7 +250,7 @@ def _polish(
 
 
 def _solve_free(
-    K: FloatArray, y: FloatArray, state: AnyArray, bound: FloatArray
+    K: FloatArray, y: FloatArray, state: AnyArray, bound: FloatArray, added: FloatArray
 ) -> tuple[FloatArray, float]:
     """Weights and intercept when the free excesses are zero and the other weights at bounds."""
     alpha = np.where(state == UPPER, bound, 0.0)
@@ -249,9 +259,10 @@ def _solve_free(
     rhs = np.concatenate([[-(y * alpha).sum()], y[free] - K[free] @ (y * alpha)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)  # a bad solution is seen by its excess
-        factor = lu_factor(matrix, check_finite=False)
+        factor = lu_factor(matrix + np.diag(np.append(0.0, added[free])), check_finite=False)
         x = lu_solve(factor, rhs, check_finite=False)
-        x += lu_solve(factor, rhs - matrix @ x, check_finite=False)
+        for _ in range(_CORRECTIONS):
+            x += lu_solve(factor, rhs - matrix @ x, check_finite=False)
     alpha[free] = y[free] * x[1:]
     return alpha, float(x[0])
 
@@ -279,9 +290,9 @@ def _as_it_is(
         one = int(np.where(from_below, gap, -np.inf).argmax())
         state[one], b = FREE, float(gap[one])
     excess = y * (b - gap)
-    shift = float(middle_shift(alpha, excess, y, bound))
+    shift, missed = map(float, middle_shift(alpha, excess, y, bound))
     worst = float(violations(alpha, excess, state, bound)[0].max())
     gap = alpha @ np.maximum(excess, 0.0) + (bound - alpha) @ np.maximum(-excess, 0.0)
     gap -= 1e-15 * bound.sum() * (1.0 + alpha.sum())  # rounding
-    error = worst + float(np.sqrt(2.0 * np.maximum(gap, 0.0)))
+    error = worst + missed + float(np.sqrt(2.0 * np.maximum(gap, 0.0)))
     return Dual(alpha, excess, state, b, worst, error, shift, added)

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from apiece._base.batched import dot
 from apiece._base.typing import FloatArray, IntArray
 
-CHANGE_ERROR = 1e-10  # of sums with changes of weights, for each unit of weight
+SERIES_ERROR = 1e-15  # of sums of kernels, for each unit of weight: less than rounding
 
 
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ def add_products(
     terms
         $K_j$ from $j$ = ``first`` on, each of shape ``(w, m)``.
     """
-    needs = n_terms(r, CHANGE_ERROR)
+    needs = n_terms(r, SERIES_ERROR)
     factor = coefficients(r, int(needs.max(initial=1)))
     for j, term in enumerate(terms, start=first):
         n = np.count_nonzero(needs > j)

@@ -20,14 +20,13 @@ from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import (
     FREE,
     decision_error,
-    jitter,
     middle_shift,
     solve_dual,
     tolerance,
     violations,
 )
 from apiece.engines._svm_kernel import (
-    CHANGE_ERROR,
+    SERIES_ERROR,
     add_products,
     coefficients,
     kernel_terms,
@@ -42,8 +41,8 @@ _NEAR = 0.7  # or so many for each free one
 _MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
 _SINGULAR = 1e-8  # relative size of an eigenvalue below which half of the digits are lost
 _ACCEPTED = 10  # tolerances by which a condition may be violated in the end
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)  # of a kernel: its width, distance and power
 _CHUNK = 2048  # rows at which kernels are evaluated at a time
-_SERIES_ERROR = 1e-13  # of the machine's own decision values, for each unit of weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +96,7 @@ class Machine:
         kernel = np.exp(-gamma * squared_distances(self.X, self.X))
         self.dual = solve_dual(kernel, self.y, self.bound)
         self.beta = self.y * self.dual.alpha  # signed weights
+        self.rounding = float(_ROUNDING * (1.0 + (kernel @ self.dual.alpha).max()))
 
     @cached_property
     def decision_out(self) -> FloatArray:
@@ -111,12 +111,26 @@ class Machine:
         bound by the duality gap, $\|f - f^*\|^2 \le 2g$, which is known to
         $\epsilon \sum_i \alpha_i$.
         """
-        free, _ = self._by_margin
+        dual, (free, _) = self.dual, self._by_margin
+        error = float(dual.error + self.amplification * (dual.violation + self.rounding))
         kernel = np.exp(-self.gamma * squared_distances(self.X[free], self.X[free]))
         if not len(free) or np.linalg.eigvalsh(kernel)[0] > _SINGULAR * len(free):
-            return float(self.dual.error)
-        gap = np.finfo(np.float64).eps * self.dual.alpha.sum()
-        return float(self.dual.error + np.sqrt(2.0 * gap))
+            return error
+        gap = np.finfo(np.float64).eps * dual.alpha.sum()
+        return float(error + np.sqrt(2.0 * gap))
+
+    @cached_property
+    def amplification(self) -> float:
+        r"""How much larger errors of decision values can be than those at the free points.
+
+        Decision values depend on those at the free points $S$ by
+        $\delta f(x) = \sum_{i \in S} L_i(x) \, \delta f(x_i)$, and this is the largest
+        $\sum_i |L_i(x)|$, at up to 2,048 of the rows that are wanted.
+        """
+        rows = self.X_out[:: -(-len(self.X_out) // _CHUNK) or 1]
+        free, _ = self._by_margin
+        kernel = np.exp(-self.gamma * squared_distances(rows, self.X[free]))
+        return self._near.spread_of(kernel)
 
     def decide(self, X: FloatArray) -> FloatArray:
         """Decision values at other rows, shape ``(len(X),)``."""
@@ -134,7 +148,7 @@ class Machine:
     def _series_at(self, X: FloatArray) -> FloatArray:
         """Series in r of the weighted sum of kernels, shape ``(n_terms, len(X))``."""
         support = np.flatnonzero(self.beta)
-        n = int(n_terms(np.array(self.reach), _SERIES_ERROR))
+        n = int(n_terms(np.array(self.reach), SERIES_ERROR))
         series = np.empty((n, len(X)))
         for rows in _chunks(len(X)):
             x = self.gamma * squared_distances(X[rows], self.X[support])
@@ -163,7 +177,7 @@ class Machine:
             x=self.gamma * squared_distances(self.X[rows], self.X[rows]),
             y=self.y[rows],
             bound=np.append(self.bound[rows], self.C),
-            n_terms=int(n_terms(np.array(self.reach), CHANGE_ERROR)),
+            n_terms=int(n_terms(np.array(self.reach), SERIES_ERROR)),
         )
 
     def add(self, Z: FloatArray, y: FloatArray, gamma: FloatArray) -> Added:
@@ -179,11 +193,12 @@ class Machine:
         order = np.argsort(-np.abs(gamma / self.gamma - 1.0), kind="stable")
         Z, y, gamma = Z[order], y[order], gamma[order]
         decision, error = np.empty((len(y), len(self.X_out))), np.empty(len(y))
+        limit = _ACCEPTED * tolerance(self.bound) + 4.0 * self.amplification * self.rounding
         tableau, poor = self._near, np.arange(len(y))
         while len(poor):
             added = self._add(tableau, Z[poor], y[poor], gamma[poor])
             decision[poor], error[poor], others = added
-            poor = poor[error[poor] > _ACCEPTED * tolerance(self.bound)]
+            poor = poor[error[poor] > limit]
             if not len(others):
                 break
             tableau = self._tableau(np.concatenate([tableau.rows, others]))
@@ -271,14 +286,16 @@ class Machine:
         excess[:, n] += dot(kernel[:, tableau.rows], dbeta)
         excess += (self.dual.b + additions.db)[:, None]
         excess *= labels
-        excess[:, :n] += self.dual.jitter * alpha[:, :n]
-        excess[:, n] += jitter(kernel[:, tableau.rows].sum(axis=1), bound) * alpha[:, n]
         excess -= 1.0
         of_excess, of_alpha = violations(alpha, excess, state, bound)
         balance = np.abs(dot(labels, alpha)) / bound.max()
         is_feasible = np.maximum(of_alpha.max(axis=1), balance) <= _MISSED
-        error = np.where(is_feasible, decision_error(alpha, of_excess, state, bound), np.inf)
-        return error, middle_shift(alpha, excess, labels, bound), of_excess
+        shift, missed = middle_shift(alpha, excess, labels, bound)
+        error = missed + decision_error(alpha, of_excess, state, bound)
+        rounding = self.rounding + _ROUNDING * (np.abs(dbeta).sum(axis=1) + additions.alpha[:, -1])
+        error += self.amplification * (of_excess.max(axis=1) + rounding)
+        error = np.where(is_feasible, error, np.inf)
+        return error, shift, of_excess
 
     def _spread(self, tableau: Tableau, base: AnyArray, changed: AnyArray) -> AnyArray:
         """Put what was found for the tableau's rows and the added point in among all the others."""
@@ -293,7 +310,7 @@ class Machine:
     ) -> FloatArray:
         """Sums of kernels of the training points with their new weights, ``(n_added, len(X))``."""
         sums = coefficients(r, len(series)) @ series
-        n = int(n_terms(r, CHANGE_ERROR).max(initial=1))
+        n = int(n_terms(r, SERIES_ERROR).max(initial=1))
         for rows in _chunks(len(X)):
             x = self.gamma * squared_distances(self.X[tableau.rows], X[rows])
             add_products(sums[:, rows], dbeta, r, kernel_terms(x, n))

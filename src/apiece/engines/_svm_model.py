@@ -157,7 +157,7 @@ class FittedSVM:
         gamma: str | float,
         folds: CoupledFolds | None,
     ) -> None:
-        self._y, self._folds, self._blur = y, folds, 0.0
+        self._y, self._folds = y, folds
         self._fold = np.full(len(y), -1) if folds is None else folds.assign(y)
         labels = np.where(y == 1, 1.0, -1.0)
         self._whole = GammaGrid(X, labels, X_val, C=C, gamma=gamma)
@@ -178,9 +178,7 @@ class FittedSVM:
         self._scores = np.empty(len(self._y))
         for out, grid in self._held_out:
             self._scores[out] = grid.base.decision_out
-            error = np.maximum(error, grid.base.dual.error)
-            dual = grid.base.dual
-            self._blur = max(self._blur, float((dual.jitter * dual.alpha).max()))
+            error = np.maximum(error, grid.base.error)
         self._start: FloatArray | None = None
         return self._calibrate(decision, self._scores[None], self._y[None], error, np.zeros(1) > 0)
 
@@ -229,7 +227,7 @@ class FittedSVM:
         self._start = ab[0] if self._start is None else self._start
         left[unit[:, 0] < _SPREAD] = np.inf
         slope = 2.0 * np.abs(ab[:, 0]) / np.maximum(unit[:, 0], _SPREAD)
-        error = np.maximum(slope * _within(error + self._blur, _SOLVED), _within(left, _SETTLED))
+        error = np.maximum(slope * _within(error, _SOLVED), _within(left, _SETTLED))
         return Predictions(margins, error, is_anew)
 
 

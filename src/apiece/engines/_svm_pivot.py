@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.engines._svm_dual import FREE, UPPER, Dual, bordered, jitter
+from apiece.engines._svm_dual import FREE, UPPER, Dual, bordered
 from apiece.engines._svm_kernel import kernel_terms
 
 _AT_ONCE = 128  # small systems of similar size that are solved together
@@ -55,11 +55,12 @@ class Tableau:
     ) -> None:
         self.rows, self.y, self.bound = rows, y, bound
         self.alpha, self.excess, self.state = dual.alpha[rows], dual.excess[rows], dual.state[rows]
+        self.jitter = dual.jitter[rows]
         self.n_free, w = int((self.state == FREE).sum()), len(rows)
         self.terms = [term.copy() for term in kernel_terms(x, n_terms)]
         s = self.n_free
         Q = y[:, None] * self.terms[0] * y
-        Q[np.diag_indices(w)] += dual.jitter[rows]
+        Q[np.diag_indices(w)] += self.jitter
         # the free block bordered by the intercept, inverted, and the others' equations times that
         self._inverse = _invert(bordered(Q[:s, :s], y[:s]))
         others = np.concatenate([y[s:, None], Q[s:, :s]], axis=1)
@@ -70,12 +71,14 @@ class Tableau:
         T[:s, s:w], T[s:, s:w] = mixed[:, 1:].T, Q[s:, s:] - mixed @ others.T
         T[:s, w], T[s:, w] = self._inverse[0, 1:], -mixed[:, 0]
 
-    def enter(self, kernel: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def enter(
+        self, kernel: FloatArray, y: FloatArray, added: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """What a unit of weight of each added point does.
 
-        From the kernel between added points and rows, shape ``(n, w)``, and the points' labels ±1,
-        to the effect on the rows and the intercept, shape ``(n, w + 1)``, and on the point's own
-        excess, shape ``(n,)``.
+        From the kernel between added points and rows, shape ``(n, w)``, the points' labels ±1 and
+        what is added to their own kernel, to the effect on the rows and the intercept, shape
+        ``(n, w + 1)``, and on the point's own excess, shape ``(n,)``.
         """
         w, s = len(self.rows), self.n_free
         q = np.concatenate([y[:, None], kernel * self.y * y[:, None]], axis=1)
@@ -83,8 +86,17 @@ class Tableau:
         c = np.empty((len(y), w + 1))
         c[:, :s], c[:, w] = -response[:, 1:], -response[:, 0]
         c[:, s:w] = q[:, s + 1 :] - q[:, : s + 1] @ self._mixed.T
-        c_z = 1.0 + jitter(kernel.sum(axis=1), self.bound) - dot(q[:, : s + 1], response)
+        c_z = 1.0 + added - dot(q[:, : s + 1], response)
         return c, c_z
+
+    def spread_of(self, kernel: FloatArray) -> float:
+        """How much errors of the free excesses can add up to at other rows, at least 1.
+
+        From the kernel between those rows and the free ones, shape ``(n, s)``.
+        """
+        edge = np.ones((len(kernel), 1))
+        q = np.concatenate([edge, kernel * self.y[: self.n_free]], axis=1)
+        return float(np.abs(q @ self._inverse[:, 1:]).sum(axis=1).max(initial=1.0))
 
     def follow(self, eta: FloatArray) -> FloatArray:
         """What follows from corrections of the excesses while every state is the machine's.

@@ -6,8 +6,9 @@ where free points are far from each other. Where that makes no progress the stat
 by bend (`Trace`).
 
 A change of the kernel's width enters as a correction of the excesses, which depends on the weights:
-it is renewed until it rests. The equations themselves are those of the machine's own width
-throughout, so that they stay those of a convex problem.
+it is renewed until it rests. So does what is added to the diagonal of the kernel to make the
+equations solvable. The equations themselves are those of the machine's own width throughout, so
+that they stay those of a convex problem.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.engines._svm_dual import FREE, LOWER, UPPER, tolerance, violations
+from apiece.engines._svm_dual import FREE, LOWER, UPPER, jitter, tolerance, violations
 from apiece.engines._svm_kernel import add_products
 from apiece.engines._svm_pivot import Tableau
 from apiece.engines._svm_trace import Trace
@@ -26,6 +27,7 @@ from apiece.engines._svm_trace import Trace
 _MOST_ROUNDS = 40
 _MOST_TRACES = 2
 _SLACK = 1e-9  # share of its bound by which a weight may miss it
+_RESTS = 1e-2  # share of the tolerance by which a correction may still change
 _PATIENCE = 2  # rounds without progress before the solution is traced
 
 
@@ -45,6 +47,8 @@ class Additions:
         The row that equals the added point and is of its class; -1 if there is none; ``(n,)``.
     c, c_z
         What a unit of weight of the added point does; see `Tableau.enter`.
+    jitter
+        What is added to its kernel while equations are solved, shape ``(n,)``.
     gap
         What its width changes in that, shape ``(n, w)``.
     alone
@@ -69,6 +73,7 @@ class Additions:
     twin: IntArray
     c: FloatArray
     c_z: FloatArray
+    jitter: FloatArray
     gap: FloatArray
     alone: FloatArray
     base_change: FloatArray
@@ -113,7 +118,8 @@ class Additions:
             and themselves, shape ``(n, w + 1)``.
         """
         n, w, s = len(y), len(tableau.rows), tableau.n_free
-        c, c_z = tableau.enter(kernel, y)
+        added = jitter(kernel.sum(axis=1), tableau.bound)
+        c, c_z = tableau.enter(kernel, y, added)
         is_twin = (kernel > 1.0 - 1e-12) & (tableau.y == y[:, None])
         base_change[:, :s] += tableau.excess[
             :s
@@ -125,6 +131,7 @@ class Additions:
             twin=np.where(is_twin.any(axis=1), is_twin.argmax(axis=1), -1),
             c=c,
             c_z=c_z,
+            jitter=added,
             gap=gap * tableau.y * y[:, None],
             alone=alone,
             base_change=base_change,
@@ -201,8 +208,8 @@ class Additions:
         eta, gap = np.zeros((len(of), len(tableau.rows) + 1)), self.gap[of]
         add_products(eta[:, :-1], tableau.y * change, self.r[of], tableau.terms[1:], first=1)
         eta[:, :-1] *= tableau.y
-        eta[:, :-1] += gap * self.alpha[of, -1:]
-        eta[:, -1] = dot(gap, change)
+        eta[:, :-1] += gap * self.alpha[of, -1:] - tableau.jitter * change
+        eta[:, -1] = dot(gap, change) - self.jitter[of] * self.alpha[of, -1]
         eta += self.base_change[of]
         moved = np.abs(eta - self.eta[of]).max(axis=1, initial=0.0)
         self.eta[of] = eta
@@ -219,7 +226,7 @@ def settle(tableau: Tableau, batch: Additions) -> tuple[Additions, BoolArray]:
         batch.solve(tableau)
         right = np.flatnonzero(batch.exchange(tableau))
         change = batch.renew(tableau, right)
-        rests = right[change <= tolerance(tableau.bound)]
+        rests = right[change <= _RESTS * tolerance(tableau.bound)]
         is_settled[batch.at[rests]] = True
         leaves = is_settled[batch.at] | (batch.traces < 0)
         if 8 * np.count_nonzero(leaves) >= len(leaves):  # copying costs as much as another round
