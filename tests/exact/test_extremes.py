@@ -28,9 +28,14 @@ def test_a_search_for_wrong_numbers_finds_none(kind):
 @pytest.mark.parametrize(
     ("kind", "seed"),
     [
+        ("logistic3", 63_000_038),
         ("poisson", 900_074),
         ("platt", 500_007),
         ("platt", 8_000_879),
+        ("svm", 9_000_236),
+        ("mlp", 52_000_118),
+        ("mlp", 74_000_967),
+        ("svm", 31_000_869),
         ("poisson", 2_000_912),
         ("logistic3", 4_000_678),
         ("logistic2", 5_000_954),
@@ -93,6 +98,20 @@ def test_points_of_a_machine_that_no_solver_certifies_are_marked():
     assert engine.name == "svm"
     is_marked = np.isnan(outcome.delta)
     assert is_marked.all() or outcome.certificate < 1e-3
+
+
+@pytest.mark.parametrize("seed", [9_000_236, 31_000_018, 31_000_129, 31_000_735, 31_000_869])
+def test_margins_of_machines_are_off_by_no_more_than_they_state(seed):
+    problem = search.KINDS["svm"](np.random.default_rng([list(search.KINDS).index("svm"), seed]))
+    dataset, task, model = problem.dataset, problem.task, problem.model
+    fitted = choose_engine(dataset, model=model, metric="hinge")[0]._fit(task)
+    base, added = fitted.base(), fitted.add(dataset.X[task.points], dataset.y[task.points])
+    stated, margins = np.append(base.error, added.error), [*base.margins, *added.margins]
+    for i, more in enumerate([[], *task.points[:, None]]):
+        rows = np.append(task.subset, more).astype(int)
+        training = dataset.points_X[rows], dataset.targets(rows)
+        expected = search.svm_decision(*training, dataset.X_val, model.C, model.gamma)
+        assert np.abs(margins[i] - expected).max() <= stated[i]
 
 
 def test_marked_contributions_are_counted_and_left_out(monkeypatch):

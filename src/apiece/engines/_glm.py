@@ -15,8 +15,8 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._base import Engine
-from apiece.engines._glm_fit import BaseFit
-from apiece.engines._glm_joining import Joining
+from apiece.engines._glm_fit import GLMFit
+from apiece.engines._glm_joining import GLMJoining
 from apiece.engines._score import MarginScore
 from apiece.records import Outcome, Task
 
@@ -111,10 +111,10 @@ class GLMEngine(Engine):
             self.refit(task, np.array([point]))
         return fitted.loss, fitted.error
 
-    def _join(self, base: BaseFit) -> Fitted:
+    def _join(self, base: GLMFit) -> Fitted:
         """Return a fit with one margin, and how points join it."""
         score = MarginScore(self.metric, *self._validation, self.dataset.y_val, base.theta)
-        joining = Joining(base)
+        joining = GLMJoining(base)
         steepness = score.steepness(base)
 
         def solve(x: FloatArray, y: AnyArray) -> tuple[FloatArray, FloatArray, BoolArray]:

@@ -26,7 +26,7 @@ _SETTLED = 1e-6  # change of margins at which the dual steps end
 
 
 @dataclass(frozen=True, eq=False)
-class BaseFit:
+class GLMFit:
     """The optimum on D, with the factors that the solution for a joining point needs.
 
     Parameters
@@ -75,7 +75,7 @@ def fit_base(
     start: FloatArray | None = None,
     *,
     link: Link = LOGIT,
-) -> BaseFit | None:
+) -> GLMFit | None:
     """Minimise the objective on D by Newton's method; None if it does not converge.
 
     Parameters
@@ -123,7 +123,7 @@ def fit_base(
         # the factor belongs to the margins before the step, so the last step must be tiny
         if decrement < 1e-11 or (decrement < 1e-7 and decrement > 0.1 * last):
             rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
-            return BaseFit(theta, factor, X @ theta, rows, C, link, decrement**2)
+            return GLMFit(theta, factor, X @ theta, rows, C, link, decrement**2)
         last = decrement
     return None
 

@@ -33,7 +33,7 @@ from apiece._base.batched import (
     solve,
 )
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.engines._glm_fit import BaseFit
+from apiece.engines._glm_fit import GLMFit
 from apiece.losses._series import RADIUS
 
 
@@ -110,7 +110,7 @@ class Joined(NamedTuple):
     is_good: BoolArray
 
 
-class Joining:
+class GLMJoining:
     """Solves for the change of parameters when points join D, one row for each point.
 
     Parameters
@@ -119,7 +119,7 @@ class Joining:
         The fit on D.
     """
 
-    def __init__(self, base: BaseFit) -> None:
+    def __init__(self, base: GLMFit) -> None:
         self.base = base
         k, p = base.rows.shape
         self._response = base.link.response(base.margins, base.C)

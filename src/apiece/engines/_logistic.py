@@ -19,7 +19,7 @@ from apiece.engines._glm_fit import fit_base
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
 from apiece.engines._softmax_fit import fit_base as fit_softmax
-from apiece.engines._softmax_joining import Joining as SoftmaxJoining
+from apiece.engines._softmax_joining import SoftmaxJoining
 from apiece.engines._softmax_score import SoftmaxScore
 from apiece.losses import Loss
 from apiece.losses._series import sigmoid

@@ -19,7 +19,7 @@ from apiece._base.typing import AnyArray, BoolArray, FloatArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._glm import Fitted, GLMEngine
-from apiece.engines._glm_fit import BaseFit, fit_base
+from apiece.engines._glm_fit import GLMFit, fit_base
 from apiece.engines._link import LOG
 from apiece.engines._models import Model
 from apiece.engines._refit import RefitEngine
@@ -78,7 +78,7 @@ class PoissonEngine(GLMEngine):
 
     def _optimum(
         self, X: FloatArray, y: FloatArray, n: int, start: FloatArray | None = None
-    ) -> BaseFit | None:
+    ) -> GLMFit | None:
         """Fit with the penalty of ``n`` points, by default from the best constant."""
         if not y.any():
             return None  # the optimum is at infinity

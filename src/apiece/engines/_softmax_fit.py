@@ -71,7 +71,7 @@ def solve_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class BaseFit:
+class SoftmaxFit:
     """The optimum on D, in the coordinates of the module's head.
 
     Parameters
@@ -159,7 +159,7 @@ def _solve(factor: FloatArray, X: FloatArray) -> FloatArray:
 
 def fit_base(
     X: FloatArray, y: IntArray, n_classes: int, penalty: FloatArray, C: float, *, dtype: type
-) -> BaseFit | None:
+) -> SoftmaxFit | None:
     """Minimise the objective on D by Newton's method; None if it does not converge.
 
     Parameters
@@ -199,7 +199,7 @@ def fit_base(
             margins = spread(theta @ rows.T)
             pi = all_probabilities(margins)
             inverse = _inverse(rows, pi, matrix, C)
-            base = BaseFit(theta, rows, matrix, inverse, margins, pi, C, factor, basis, np.inf)
+            base = SoftmaxFit(theta, rows, matrix, inverse, margins, pi, C, factor, basis, np.inf)
             polished = _polish(base, truth)
             if polished is None:
                 return None
@@ -288,14 +288,14 @@ def _inverse(rows: FloatArray, pi: FloatArray, penalty: FloatArray, C: float) ->
     return np.asarray(inverse)
 
 
-def _error(base: BaseFit) -> float:
+def _error(base: SoftmaxFit) -> float:
     """Relative error of the inverse, on one vector."""
     v = np.random.default_rng(0).normal(size=(1, *base.theta.shape))
     once = base.precondition(base.product(v, base.pi)) - v
     return float(np.sqrt(dot(once, once) / dot(v, v))[0])
 
 
-def _polish(base: BaseFit, truth: FloatArray) -> BaseFit | None:
+def _polish(base: SoftmaxFit, truth: FloatArray) -> SoftmaxFit | None:
     """Take the last Newton steps, preconditioned by the inverse."""
     theta, margins, pi = base.theta, base.margins, base.pi
     for _ in range(_POLISH_STEPS):

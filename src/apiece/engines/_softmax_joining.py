@@ -22,7 +22,7 @@ import numpy as np
 
 from apiece._base.batched import CONVERGED, RUNNING, line_search, solve
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
-from apiece.engines._softmax_fit import BaseFit, dot, solve_rows, times
+from apiece.engines._softmax_fit import SoftmaxFit, dot, solve_rows, times
 from apiece.losses._softmax import (
     against,
     all_probabilities,
@@ -41,6 +41,8 @@ _NEAR = 1e-3  # relative length of a step of Newton's method that needs no line 
 # is smaller, and in losses with a series it is multiplied by another small number.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 _REACH = 5.0  # change of a margin up to which the last step's length is a certificate
+# Relative error of a point's pull, given the change, beyond which the iteration has only stopped.
+_PULL = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-6}
 _ACCEPTED = 1e-5  # error of Newton's method, relative, at the new optimum
 _BENT = 0.03  # after a first step of this relative length or more, the tolerance is smaller
 
@@ -90,7 +92,7 @@ class Change:
     response: AnyArray
 
 
-class Joining:
+class SoftmaxJoining:
     """Solves for the change of parameters when points join D, one row for each point.
 
     Parameters
@@ -99,7 +101,7 @@ class Joining:
         The fit on D.
     """
 
-    def __init__(self, base: BaseFit) -> None:
+    def __init__(self, base: SoftmaxFit) -> None:
         self.base = base
         dtype = base.inverse.dtype
         by_feature = spread(base.inverse, axis=0).transpose(1, 0, 2, 3)
@@ -127,7 +129,10 @@ class Joining:
         margin = spread(x @ self.base.theta.T, axis=1)
         truth = (y[:, None] == np.arange(margin.shape[1])).astype(np.float64)
         parameters, pull, response, left = self._fast(x, margin, truth)
-        hard = np.flatnonzero(~(left <= self._tolerance))
+        tau = spread(np.einsum("ncp,np->nc", parameters, x), axis=1)
+        missing = np.abs(pull + self.base.C * _errors(margin + tau, truth)).max(axis=1)
+        is_wrong = missing > _PULL[parameters.dtype] * np.abs(pull).max(axis=1)
+        hard = np.flatnonzero(~(left <= self._tolerance) | is_wrong)
         if len(hard):
             start = parameters[hard].astype(np.float64)
             change, left[hard] = self._newton(start, x[hard], margin[hard], truth[hard])
@@ -333,14 +338,16 @@ def _proximal(
     $M(t + C(\pi - y))$ are halved. Returns shape ``(n, K - 1)``.
     """
     eye = np.eye(M.shape[1])
+    others = 1.0 - np.eye(M.shape[1] + 1)[:, :-1]
 
     def residual(t: FloatArray) -> tuple[FloatArray, FloatArray]:
         m = margin + (M @ t[:, :, None])[:, :, 0]
-        return t + C * _errors(m, truth), _softmax(m)[:, :-1]
+        return t + C * _errors(m, truth), _softmax(m)
 
     h, p = residual(t)
     for _ in range(steps):
-        S = p[:, :, None] * (eye - p[:, None, :])
+        S = -p[:, :-1, None] * p[:, None, :-1]
+        S[:, range(len(eye)), range(len(eye))] = p[:, :-1] * (p @ others)  # 1 - p loses digits
         step = -np.linalg.solve(eye + C * (S @ M), h[:, :, None])
         image = (M @ step)[:, :, 0]
         slope = (image * h).sum(axis=1)

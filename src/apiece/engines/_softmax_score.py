@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.engines._softmax_fit import BaseFit, times
+from apiece.engines._softmax_fit import SoftmaxFit, times
 from apiece.engines._softmax_joining import Change
 from apiece.losses import Loss
 from apiece.losses._softmax import SERIES_RADIUS, against, all_probabilities, spread
@@ -47,7 +47,7 @@ class SoftmaxScore:
         Whether contributions come from the series.
     """
 
-    def __init__(self, metric: Loss, V: FloatArray, y: IntArray, base: BaseFit) -> None:
+    def __init__(self, metric: Loss, V: FloatArray, y: IntArray, base: SoftmaxFit) -> None:
         self._metric, self._y = metric, y
         placed, _ = base.place(V)
         if base.basis is not None:
