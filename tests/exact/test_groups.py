@@ -152,7 +152,8 @@ def test_a_collected_group_is_what_scikit_learn_gains_from_it():
     )
     from sklearn.linear_model import LogisticRegression
 
-    from apiece.collection import Design, make_group_plan
+    from apiece.collection import Design
+    from apiece.collection._groups import make_group_plan
 
     rows = tuple(np.flatnonzero(names == name) for name in "abc")
     plan = make_group_plan(

@@ -31,10 +31,12 @@ from apiece.records import Outcome, Task
 _WIDEST = 16  # networks in a block: enough for the speed of large products, few enough for caches
 _BLOCK_BYTES = 2**26
 _LARGE = 30.0  # size of a feature beyond which units saturate, or steps overshoot
-_LONG = 4.0  # learning rate times steps beyond which trainings may be chaotic
+_LONG = 1.0  # learning rate times steps beyond which trainings may be chaotic
 _STEEP = 0.03  # and learning rate
 _NUDGE = 1e-11  # relative change of the starting weights
-_STILL = 1e-4  # change of a loss, in mean contributions, that the nudge may make
+_NUDGES = 8  # of the network of D
+_NUDGES_OF_POINTS = 3  # of the networks with a point
+_STILL = 1e-5  # change of a loss, in mean contributions, that nudges may make
 
 
 class MLPEngine(Engine):
@@ -113,10 +115,14 @@ class MLPEngine(Engine):
         is_lost = ~np.isfinite(delta)
         if is_lost.any():
             delta[is_lost] = self.refit(task, task.points[is_lost]).delta
-        if self.is_exact and _is_rough(recipe, X, data.features(task.points)):
-            nudged = start.nudged(_NUDGE)
-            (again,) = self._losses(recipe, nudged, X[:-1], y[:-1], X[-1:], y[-1:])
-            moved = np.abs(self._deltas(recipe, nudged, task, loss) - delta) + abs(again - loss)
+        has_any = bool(np.isfinite(delta).any())
+        if self.is_exact and has_any and _is_rough(recipe, X, data.features(task.points)):
+            # a nudge may do little by chance, even where rounding does ten times as much
+            nudges = [start.nudged(_NUDGE, draw) for draw in range(_NUDGES)]
+            again = [self._losses(recipe, n, X[:-1], y[:-1], X[-1:], y[-1:])[0] for n in nudges]
+            trials = [self._deltas(recipe, n, task, loss) for n in nudges[:_NUDGES_OF_POINTS]]
+            moved = np.abs(np.array(trials) - delta).max(axis=0)
+            moved += np.abs(np.array(again) - loss).max()
             delta[~(is_lost | (moved <= _STILL * np.nanmean(np.abs(delta))))] = np.nan
         notes = {"fits": len(delta) + 1, "refits": int(is_lost.sum())}
         return Outcome(float(loss), delta, notes=notes)

@@ -72,9 +72,9 @@ class Networks(NamedTuple):
         """Return ``n`` copies of a single network."""
         return Networks(*(np.repeat(part, n, axis=0).astype(dtype) for part in self))
 
-    def nudged(self, share: float) -> Networks:
+    def nudged(self, share: float, draw: int = 0) -> Networks:
         """Return networks whose weights differ from these by a share of themselves, up or down."""
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(draw)
         return Networks(*(part * (1 + share * rng.choice([-1, 1], part.shape)) for part in self))
 
     def are_finite(self) -> BoolArray:
