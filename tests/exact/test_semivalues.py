@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.special import beta
 
 from apiece import Dataset
-from apiece.uses import knn_shapley, leave_one_out, value_samples
+from apiece.uses import GivenWeights, as_semivalue, knn_shapley, leave_one_out, value_samples
 
 from conftest import make_blobs, make_line
 from oracles import game_contributions, semivalues
@@ -43,13 +43,13 @@ def utility():
 @pytest.mark.parametrize("kind", GAMES)
 def test_semivalues_of_a_random_game_equal_enumeration(utility, kind):
     settings_, weight = GAMES[kind]
-    table = value_samples(game_contributions(utility, N), kind=kind, n=N, **settings_)
+    table = value_samples(game_contributions(utility, N), kind=as_semivalue(kind, **settings_), n=N)
     assert_allclose(table["value"], semivalues(utility, N, weight), atol=1e-10)
 
 
 def test_weights_of_ones_own_equal_enumeration(utility):
     own = {0: 0.5, 2: -1.0, 5: 3.0}
-    table = value_samples(game_contributions(utility, N), weights=own)
+    table = value_samples(game_contributions(utility, N), kind=GivenWeights(own))
     expected = semivalues(utility, N, lambda k: own.get(k, 0.0) / comb(N - 1, k))
     assert_allclose(table["value"], expected, atol=1e-10)
 

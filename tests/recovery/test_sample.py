@@ -98,6 +98,20 @@ def test_rows_of_one_population_are_rarely_taken_for_two():
     assert np.mean(found) > 0.8
 
 
+def test_rows_far_from_all_others_are_not_taken_for_another_population():
+    # A model of the pool alone knows its rare columns, and not those of the validation rows.
+    rng, found = np.random.default_rng(4), []
+    for _ in range(30):
+        X = (rng.uniform(size=(400, 15)) < 0.01).astype(np.float64)
+        X[:, 0] = rng.standard_t(2, size=400)
+        y = X.sum(axis=1) + rng.standard_t(3, size=400)
+        data = apiece.Dataset.from_arrays(
+            X[:300], y[:300], X_val=X[300:], y_val=y[300:], kind="regression"
+        )
+        found.append(ScoringSample(Surrogate(data, 1e-6)).is_of_the_pool)
+    assert np.mean(found) > 0.8
+
+
 def test_runs_on_disk_and_streamed_ones_give_the_same_laws(one_population, tmp_path):
     data, _, run = one_population
     stored = collected(data, "sample", to=tmp_path / "run")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from apiece.engines._refit import RefitEngine
 from apiece.engines._reuse import ReuseEngine
 from apiece.engines._svm import SVMEngine
 from apiece.errors import ModelError
-from apiece.losses import Loss, resolve_loss
+from apiece.losses import Loss, LossLike, resolve_loss
 
 # Engines that "auto" may choose, in this order, and those that are chosen by name alone.
 _FAST: tuple[type[Engine], ...] = (
@@ -57,7 +56,7 @@ def choose_engine(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     engine: EngineChoice = "auto",
 ) -> tuple[Engine, str]:
     """Return the engine for a run, and the reason in words.

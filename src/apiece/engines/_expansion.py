@@ -26,12 +26,14 @@ $$\mathrm{E}[t] = k H_k^{-1}\left(\mathrm{E}\!\left[\tfrac{w r h x}{1 + wh}\righ
   - \tfrac12\,\mathrm{E}[w'\,(x^\top C x)\,x]\right), \qquad
   C = k H_k^{-1}\,\mathrm{E}\!\left[\tfrac{r^2 x x^\top}{(1 + wh)^2}\right] H_k^{-1},$$
 
-with $h^{(2)} = x^\top H_k^{-1} H H_k^{-1} x$. Two changes make it hold where training sets are
-small or rows lie far from all others. In means over rows, $1 + wh$ becomes $1 + (wh - 2m)_+$ with
-the mean leverage $m = \mathrm{E}[wh]$: a row that joins bounds its effect by itself, and rows of
-usual leverage are already part of $H_k$. And $H_D^{-1}$ is larger than $H_k^{-1}$ on average, for
-normal features and least squares by $1/(1 - m)$: $C$, $h^{(2)}$ and the first term are larger by
-that.
+with $h^{(2)} = x^\top H_k^{-1} H H_k^{-1} x$. With several outputs $r_z$ is a vector, $x_z$ and
+$w_z$ are matrices, and products of numbers become traces.
+
+Two changes make it hold where training sets are small or rows lie far from all others. In means
+over rows, $1 + wh$ becomes $1 + (wh - 2m)_+$ with the mean leverage $m = \mathrm{E}[wh]$ of one
+output: a row that joins bounds its effect by itself, and rows of usual leverage are already part of
+$H_k$. And $H_D^{-1}$ is larger than $H_k^{-1}$ on average, for normal features and least squares by
+$1/(1 - m)$: $C$, $h^{(2)}$ and the first term are larger by that.
 """
 
 from __future__ import annotations
@@ -48,21 +50,73 @@ _MOST: Final = 0.3  # mean leverage beyond which the inverse curvature is taken 
 
 
 class Mode(NamedTuple):
-    """One output of a generalised linear model: its curvature and its rows.
+    """The ``c`` outputs of a generalised linear model, or one of them, with ``p`` parameters.
 
-    Features are in the basis of eigenvectors of the curvature, ``p`` of them.
+    A row acts on the parameters by a matrix, one line per output, in the basis of eigenvectors of
+    the curvature.
     """
 
     rows: IntArray  # positions of the rows that stand for the population
     eigenvalues: FloatArray  # of the mean curvature H, shape (p,)
-    Z: FloatArray  # features, shape (n_points, p)
-    residual: FloatArray  # first derivative of each row's loss, shape (n_points,)
-    weight: FloatArray  # second derivative, shape (n_points,)
-    bend: FloatArray  # third derivative, shape (n_points,)
+    Z: FloatArray  # of each row, shape (n_points, c, p)
+    residual: FloatArray  # first derivative of each row's loss, shape (n_points, c)
+    weight: FloatArray  # second derivative, shape (n_points, c, c)
+    bend: FloatArray  # third derivative, shape (n_points, c, c, c)
+    n_free: int = 1  # outputs that can move by themselves: one less than classes
+
+    def gradients(self, rows: IntArray) -> FloatArray:
+        """Return the gradient of each of some rows, shape ``(n_rows, p)``."""
+        return times(self.Z[rows].swapaxes(1, 2), self.residual[rows])
 
     def gradient(self, rows: IntArray) -> FloatArray:
         """Return the mean gradient of some rows, shape ``(p,)``."""
-        return np.asarray(self.residual[rows] @ self.Z[rows] / len(rows))
+        return mean_of(self.Z[rows], self.residual[rows])
+
+    def damping(self, points: IntArray, inverse: FloatArray) -> FloatArray:
+        r"""Return $(I + W_z h_z)^{-1}$ for some points, shape ``(n, c, c)``.
+
+        Parameters
+        ----------
+        points
+            Positions of the points.
+        inverse
+            The diagonal of $H_k^{-1}$, shape ``(p,)``.
+        """
+        leverage = self.weight[points] @ squares(self.Z[points], inverse)
+        return np.asarray(np.linalg.inv(np.eye(leverage.shape[1]) + leverage))
+
+    def moved(self, points: IntArray, inverse: FloatArray) -> FloatArray:
+        """Return $H_k^{-1} g_z$, damped: how far each point moves the parameters, ``(n, p)``."""
+        step = times(self.damping(points, inverse), self.residual[points])
+        return times(self.Z[points].swapaxes(1, 2), step) * inverse
+
+
+def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the product of each matrix ``(n, a, b)`` and vector ``(n, b)``, shape ``(n, a)``."""
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+
+
+def squares(Z: FloatArray, middle: FloatArray) -> FloatArray:
+    r"""Return $Z M Z^\top$ of each row, shape ``(n, c, c)``; a vector ``M`` is a diagonal."""
+    n, c, p = Z.shape
+    left = Z * middle if middle.ndim == 1 else (Z.reshape(-1, p) @ middle).reshape(n, c, p)
+    return np.asarray(left @ Z.swapaxes(1, 2))
+
+
+def mean_of(Z: FloatArray, along: FloatArray) -> FloatArray:
+    r"""Return the mean of $Z^\top v$ over rows with a vector ``(n, c)`` each, shape ``(p,)``."""
+    return np.asarray(along.ravel() @ Z.reshape(-1, Z.shape[2]) / len(Z))
+
+
+def _trace(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the trace of the product of two matrices for each row."""
+    return np.asarray((left * right.swapaxes(1, 2)).sum(axis=(1, 2)))
+
+
+def _bent(bend: FloatArray, along: FloatArray) -> FloatArray:
+    """Contract third derivatives with matrices ``(n, c, c)``, shape ``(n, c)``."""
+    n, c = bend.shape[:2]
+    return times(bend.reshape(n, c, c * c), along.reshape(n, c * c))
 
 
 def terms(mode: Mode, points: IntArray, k: int, penalty: float) -> FloatArray:
@@ -88,33 +142,34 @@ def terms(mode: Mode, points: IntArray, k: int, penalty: float) -> FloatArray:
     H, rows, n = mode.eigenvalues, mode.rows, len(mode.rows)
     inverse = 1 / (k * H + penalty)
     half = inverse * H
-    h = (mode.Z**2) @ inverse
-    leverage = mode.weight * h
-    usual = float(leverage[rows].mean())
-    growth = 1 / (1 - min(usual, _MOST))
-    h2 = growth * (mode.Z**2) @ (inverse * half)
 
     Z, r, w, bend = mode.Z[rows], mode.residual[rows], mode.weight[rows], mode.bend[rows]
-    damping = 1 + np.maximum(leverage[rows] - _USUAL * usual, 0.0)
-    gradient = (r / damping)[:, None] * Z
+    h = squares(Z, inverse)
+    leverage = _trace(w, h) / mode.n_free
+    usual = float(leverage.mean())
+    growth = 1 / (1 - min(usual, _MOST))
+    damping = 1 + np.maximum(leverage - _USUAL * usual, 0.0)[:, None]
+    gradient = times(Z.swapaxes(1, 2), r / damping)
     C = growth * k * inverse[:, None] * (gradient.T @ gradient / n) * inverse
-    spread = Z @ C
-    q = (spread * Z).sum(axis=1)
-    cross = (spread * half * Z).sum(axis=1)
-    curved = 0.5 * (bend * q) @ Z / n
-    mean_t = k * inverse * ((w * r * h[rows] / damping) @ Z / n - curved)
-    bias = H * mean_t + k * ((w * r * h2[rows] / damping**2) @ Z / n)
-    bias += curved - k * ((bend * cross) @ Z / n)
+    cross = C * half
+    cross = (cross + cross.T) / 2
+    h2 = growth * squares(Z, inverse * half)
+    curved = 0.5 * mean_of(Z, _bent(bend, squares(Z, C)))
+    mean_t = k * inverse * (mean_of(Z, times(w, times(h, r)) / damping) - curved)
+    bias = H * mean_t + k * mean_of(Z, times(w, times(h2, r)) / damping**2)
+    bias += curved - k * mean_of(Z, _bent(bend, squares(Z, cross)))
 
-    Z, r, w = mode.Z[points], mode.residual[points], mode.weight[points]
-    h, h2, damping = h[points], h2[points], 1 + leverage[points]
-    spread = Z @ C
-    q = (spread * Z).sum(axis=1)
-    corrects = growth * w * (spread * half * Z).sum(axis=1) / damping
-    steps = -0.5 * r**2 * h2 / damping**2
-    second = -0.5 * w**2 * q * h2 / damping**2
-    pull = r * (Z @ (inverse * mode.gradient(rows))) / damping
-    common = r * (Z @ (inverse * bias)) / damping
+    Z, w = mode.Z[points], mode.weight[points]
+    h, h2 = squares(Z, inverse), growth * squares(Z, inverse * half)
+    damped = mode.damping(points, inverse)
+    w, r = damped @ w, times(damped, mode.residual[points])
+    q = squares(Z, C)
+    corrects = growth * _trace(w, squares(Z, cross))
+    steps = -0.5 * (r * times(h2, r)).sum(axis=1)
+    second = -0.5 * _trace(w @ q @ w.swapaxes(1, 2), h2)
+    pull = (r * (Z @ (inverse * mode.gradient(rows)))).sum(axis=1)
+    common = (r * (Z @ (inverse * bias))).sum(axis=1)
+    hr = times(h, r)
     return np.stack(
         [
             corrects + steps + second + pull + common,
@@ -122,9 +177,9 @@ def terms(mode: Mode, points: IntArray, k: int, penalty: float) -> FloatArray:
             steps,
             pull,
             common,
-            r**2 * q / damping**2 / k,
-            w * h / damping / k,
-            r**2 * w * h**2 / damping**3 / k,
+            (r * times(q, r)).sum(axis=1) / k,
+            _trace(w, h) / k,
+            (hr * times(w, hr)).sum(axis=1) / k,
         ],
         axis=1,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ from apiece.data import Dataset
 from apiece.engines._base import Engine
 from apiece.engines._choose import EngineChoice, choose_engine
 from apiece.errors import ModelError
-from apiece.losses import Loss
+from apiece.losses import LossLike
 from apiece.records import Outcome, Task
 
 
@@ -63,7 +62,7 @@ def choose_group_engine(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     engine: EngineChoice = "auto",
 ) -> tuple[GroupEngine, str]:
     """Return the engine that values groups, and the reason in words; as `choose_engine`.

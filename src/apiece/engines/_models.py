@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -359,7 +360,8 @@ def _parsed(word: str) -> tuple[str, dict[str, Any]]:
 
 def _with_settings(name: str, estimator: Any, settings: dict[str, Any]) -> Any:
     """Return an estimator with other settings; those of a calibrated model are its inner ones."""
-    known = estimator.get_params(deep=True)
+    # CatBoost lists only those parameters that were set; its signature has all.
+    known = {*estimator.get_params(deep=True), *signature(type(estimator)).parameters}
     inner = {setting: f"estimator__{setting}" for setting in settings if setting not in known}
     for setting, full in inner.items():
         if full not in known:

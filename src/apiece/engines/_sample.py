@@ -8,12 +8,13 @@ $$\frac{(\bar g_V - \bar g)^\top H_k^{-1} g_z}{1 + w_z h_z}$$
 
 in all tasks. It falls as $1/k$, more slowly than the expected gain on the population, and no number
 of tasks averages it out. If both sets of rows come from one population, $d = \bar g_V - \bar g$ is
-noise with the covariance $N = \mathrm{Cov}(g)\,(1/m + 1/n)$. Let $q = d^\top N^{-1} d$, and $q_0$
-its median over splits of all rows at random. If $q$ is not above almost all of these, that part is
-subtracted, less its expectation: models err as the pool does, which the point corrects, in part
-already here, by $w_z\,x_z^\top C_n H H_k^{-1} x_z$ with the covariance $C_n$ of a fit to the pool.
-Otherwise the validation rows are from another population: the part $s = 1 - q_0/q$ of $d$ is taken
-to be real, the rest is subtracted, and $s N$ is what is not known of it.
+noise with the covariance $N = \mathrm{Cov}(g)\,(1/m + 1/n)$. Let $q = d^\top N^{-1} d$ at a model
+of all rows, and $q_0$ its median over splits of all rows at random. If $q$ is not above almost all
+of these, that part is subtracted, less its expectation: models err as the pool does, which the
+point corrects, in part already here, by $w_z\,x_z^\top C_n H H_k^{-1} x_z$ with the covariance
+$C_n$ of a fit to the pool. Otherwise the validation rows are from another population: the part
+$s = 1 - q_0/q$ of $d$ is taken to be real, the rest is subtracted, and $s N$ is what is not known
+of it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._expansion import Mode
+from apiece.engines._expansion import Mode, squares
 from apiece.engines._models import Model
 from apiece.engines._surrogate import Surrogate, surrogate_of
 from apiece.records import Task
@@ -83,28 +84,32 @@ class ScoringSample:
 
     @cached_property
     def _distances(self) -> tuple[float, FloatArray]:
-        r"""Return $d^\top N^{-1} d$ of the validation set, and of random sets as large."""
-        validation = self.surrogate.validation_rows
-        rows = np.concatenate([np.arange(self.surrogate.dataset.n_pool), validation])
-        n, m = len(rows) - len(validation), len(validation)
-        rng = np.random.default_rng(0)
+        r"""Return $d^\top N^{-1} d$ of the validation set, and of random sets as large.
+
+        Gradients are those of a model of all rows. One of the pool would know its own rows, those
+        far from all others above all, and any other rows would look like another population.
+        """
+        modes = self.surrogate.modes_of_all_rows
+        m = self.surrogate.dataset.n_validation
+        rows = np.arange(self.surrogate.dataset.n_pool + m)
+        n, rng = len(rows) - m, np.random.default_rng(0)
         picks = np.zeros((1 + _SPLITS, n + m), dtype=bool)
         picks[0, n:] = True
         for pick in picks[1:]:
             pick[rng.choice(n + m, size=m, replace=False)] = True
         weights = np.where(picks, 1 / m, -1 / n)
         found = np.zeros(1 + _SPLITS)
-        for mode in self._middle:
-            values, vectors = np.linalg.eigh(self._of(mode).covariance)
+        for mode in modes:
+            g = mode.gradients(rows)
+            values, vectors = np.linalg.eigh(g.T @ g)
             is_seen = values > _TINY * values.max(initial=0.0)
-            along = (mode.residual[rows, None] * mode.Z[rows]) @ vectors[:, is_seen]
-            found += ((weights @ along) ** 2 / values[is_seen]).sum(axis=1)
+            found += ((weights @ (g @ vectors[:, is_seen])) ** 2 / values[is_seen]).sum(axis=1)
         return float(found[0]), found[1:]
 
     def _of(self, mode: Mode) -> _Gradients:
         """Return means and covariance of the gradients of a mode, computed once."""
         if id(mode) not in self._known:
-            g = mode.residual[mode.rows, None] * mode.Z[mode.rows]
+            g = mode.gradients(mode.rows)
             away = g - g.mean(axis=0)
             self._known[id(mode)] = _Gradients(
                 mode.gradient(self.surrogate.validation_rows),
@@ -145,14 +150,13 @@ class ScoringSample:
             validation, means, covariance = self._of(mode)
             inverse, whole = (1 / (size * mode.eigenvalues + penalty) for size in (k, n))
             shrink = k * mode.eigenvalues * inverse
-            Z, r, w = mode.Z[points], mode.residual[points], mode.weight[points]
             away = noise * validation - shrink * mode.gradient(task.subset)
             away = away + (shrink - noise) * (shares @ means)
-            without = left_out[:, None] * (shrink - noise) * (means[code] - r[:, None] * Z)
-            first = r * (Z * inverse * (away + without)).sum(axis=1)
-            spread = n * whole[:, None] * covariance * (whole * mode.eigenvalues)
-            expected = noise * w * (Z @ spread * Z * inverse).sum(axis=1)
-            predicted += (first - expected) / (1 + w * ((Z**2) @ inverse))
+            without = left_out[:, None] * (shrink - noise) * (means[code] - mode.gradients(points))
+            first = (mode.moved(points, inverse) * (away + without)).sum(axis=1)
+            spread = n * whole[:, None] * covariance * (whole * mode.eigenvalues * inverse)
+            w = mode.damping(points, inverse) @ mode.weight[points]
+            predicted += first - noise * (w * squares(mode.Z[points], spread)).sum(axis=(1, 2))
         return predicted
 
     def row_noise(self, points: IntArray, sizes: Sequence[int]) -> FloatArray | None:
@@ -180,11 +184,8 @@ class ScoringSample:
         found = np.zeros((len(points), len(sizes), len(sizes)))
         for mode in self._middle:
             noise = self.real_part * self._of(mode).covariance * (1 / m + 1 / n)
-            Z, steps = mode.Z[points], []
-            for k in sizes:
-                inverse = 1 / (k * mode.eigenvalues + self.surrogate.penalty)
-                damping = 1 + mode.weight[points] * ((Z**2) @ inverse)
-                steps.append((mode.residual[points] / damping)[:, None] * Z * inverse)
+            penalty = self.surrogate.penalty
+            steps = [mode.moved(points, 1 / (k * mode.eigenvalues + penalty)) for k in sizes]
             for i, one in enumerate(steps):
                 for j, other in enumerate(steps):
                     found[:, i, j] += (one @ noise * other).sum(axis=1)

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray
-from apiece.engines._glm_fit import BaseFit
+from apiece.engines._glm_fit import GLMFit
 from apiece.losses import Loss
 from apiece.losses._series import DEGREE, RADIUS, horner
 
@@ -56,7 +56,7 @@ class MarginScore:
         self._curvature = 0.0 if series is None else 2 * float(np.abs(series[2]).max())
         self._size = np.sqrt(np.einsum("np,np->p", V, V) / len(y))
 
-    def steepness(self, base: BaseFit) -> float:
+    def steepness(self, base: GLMFit) -> float:
         """Length of the loss's gradient, dual to the norm of the Hessian; nan without a derivative.
 
         An error of the parameters changes the loss by at most this times its length.

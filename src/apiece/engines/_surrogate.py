@@ -27,7 +27,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._expansion import N_TERMS, Mode, terms
+from apiece.engines._expansion import N_TERMS, Mode, terms, times
 from apiece.engines._models import Model
 from apiece.records import Task
 
@@ -37,6 +37,7 @@ _STEP: Final = 0.5  # between the logarithms (to base 2) of sizes that models ar
 _MOST_FEATURES: Final = 1_000
 _MOST_ENTRIES: Final = 200_000_000  # of rows, features and classes together
 _MOST_REFITTED: Final = 10_000_000  # also at most; beyond it, one model serves all sizes
+_MOST_JOINT: Final = 200  # parameters of a model whose classes are treated together
 _TINY: Final = 1e-9
 _PRODUCTS: Final = 5  # of rows and a square matrix, for what theory predicts
 _MOST_WORK: Final = 1e11  # multiplications for the noise of rows: some ten seconds
@@ -94,8 +95,23 @@ class Surrogate:
         n_outputs = data.n_classes if data.n_classes > 2 else 1
         return int(data.n_points * data.n_features * n_outputs)
 
+    @cached_property
+    def _is_joint(self) -> bool:
+        """Whether classes are few enough to be treated together."""
+        data = self.dataset
+        n_parameters = data.n_classes * (data.n_features + 1)
+        entries = data.n_points * data.n_classes * max(n_parameters, data.n_classes**2)
+        return n_parameters <= _MOST_JOINT and entries <= _MOST_REFITTED
+
+    @cached_property
+    def _work(self) -> float:
+        """Multiplications for what theory predicts at one size."""
+        data = self.dataset
+        n_together = data.n_classes if data.n_classes > 2 and self._is_joint else 1
+        return float(_PRODUCTS * self._size * n_together * (data.n_features + 1))
+
     def modes(self, k: int) -> list[Mode]:
-        """Return the model for training sets of about ``k`` rows, one mode per output."""
+        """Return the model for training sets of about ``k`` rows: all outputs, or one mode each."""
         n = self.dataset.n_pool
         near = _SHARE * n
         if self._size <= _MOST_REFITTED:
@@ -125,11 +141,25 @@ class Surrogate:
 
     def _fit(self, penalty: float) -> list[Mode]:
         """Fit the model to the pool with a penalty on the sum of the losses."""
+        return self._modes(*self._design, self.dataset.n_pool, penalty)
+
+    @cached_property
+    def modes_of_all_rows(self) -> list[Mode]:
+        """The model of the pool and the validation rows together: none of them is special."""
         design, targets = self._design
-        n, n_classes = self.dataset.n_pool, self.dataset.n_classes
+        rows = np.concatenate([np.arange(self.dataset.n_pool), self.validation_rows])
+        return self._modes(design[rows], targets[rows], len(rows), self.penalty / _SHARE)
+
+    def _modes(self, design: FloatArray, targets: AnyArray, n: int, penalty: float) -> list[Mode]:
+        """Fit the model to the first ``n`` rows of a design."""
         if not self.dataset.is_classification:
             return [_least_squares(design, targets, n, penalty)]
-        return _logistic(design, targets, n, n_classes, penalty)
+        proba = _proba(design[:, :-1], targets, n, penalty)
+        if self.dataset.n_classes == 2:
+            return [_binary(design, targets == 1, n, proba[:, 1])]
+        if self._is_joint:
+            return [_softmax(design, targets, n, proba)]
+        return [_binary(design, targets == code, n, p) for code, p in enumerate(proba.T)]
 
     def control(self, task: Task) -> FloatArray:
         """Predict the first-order part of the contributions of a task, less its mean over draws.
@@ -162,13 +192,12 @@ class Surrogate:
             inverse = 1 / (k * mode.eigenvalues + self.penalty)
             shrink = k * mode.eigenvalues * inverse
             drawn = mode.gradient(scoring) - shrink * mode.gradient(task.subset)
-            Z, r = mode.Z[points], mode.residual[points]
-            damping = 1 + mode.weight[points] * ((Z**2) @ inverse)
+            moved = mode.moved(points, inverse)
             for own in np.unique(block):
                 means = sums.without(int(own))
                 away = drawn - (shares[0] @ means - shrink * (shares[1] @ means))
                 mine = block == own
-                predicted[mine] += r[mine] * (Z[mine] @ (inverse * away)) / damping[mine]
+                predicted[mine] += moved[mine] @ away
         return predicted
 
     def _sums(self, modes: list[Mode], block_of: IntArray) -> list[_BlockSums]:
@@ -195,6 +224,15 @@ class Surrogate:
             found += terms(mode, points, k, self.penalty)
         return found
 
+    def describes(self, k: int) -> bool:
+        r"""Return whether theory can hold: fewer effective parameters than the ``k`` rows.
+
+        These are $\sum_j k\eta_j / (k\eta_j + \lambda)$ over all outputs, with the eigenvalues
+        $\eta_j$ of the curvature.
+        """
+        curvatures = [k * mode.eigenvalues for mode in self.modes(k)]
+        return bool(sum((H / (H + self.penalty)).sum() for H in curvatures) < k)
+
     def row_noise(
         self, points: IntArray, sizes: Sequence[int], block_of: IntArray
     ) -> FloatArray | None:
@@ -217,8 +255,7 @@ class Surrogate:
         FloatArray | None
             Shape ``(n_points, n_sizes, n_sizes)``; None where it would take too long.
         """
-        work = _PRODUCTS * len(sizes) * self._size * (self.dataset.n_features + 1)
-        n_parts = min(int(block_of.max()) + 1, int(_MOST_WORK // work))
+        n_parts = min(int(block_of.max()) + 1, int(_MOST_WORK // (len(sizes) * self._work)))
         if n_parts < _FEWEST_PARTS:
             return None
         block_of = block_of % n_parts
@@ -294,12 +331,12 @@ class _BlockSums(NamedTuple):
     @classmethod
     def of(cls, mode: Mode, strata: IntArray, block_of: IntArray) -> _BlockSums:
         shape = (int(block_of.max()) + 1, int(strata.max()) + 1)
-        sums = np.zeros((*shape, mode.Z.shape[1]))
+        sums = np.zeros((*shape, len(mode.eigenvalues)))
         count = np.zeros(shape)
         for block in range(shape[0]):
             for code in range(shape[1]):
                 rows = np.flatnonzero((block_of == block) & (strata == code))
-                sums[block, code] = mode.residual[rows] @ mode.Z[rows]
+                sums[block, code] = mode.gradients(rows).sum(axis=0)
                 count[block, code] = len(rows)
         return cls(sums, count)
 
@@ -311,12 +348,21 @@ class _BlockSums(NamedTuple):
         return np.asarray(total / np.maximum(rows, 1.0)[:, None])
 
 
-def _mode(design: FloatArray, rows: IntArray, derivatives: tuple[FloatArray, ...]) -> Mode:
-    """Bring one output of the surrogate into the basis where its curvature is diagonal."""
+def _mode(
+    Z: FloatArray, rows: IntArray, derivatives: tuple[FloatArray, ...], n_free: int = 1
+) -> Mode:
+    """Bring outputs of the surrogate into the basis where their curvature is diagonal."""
     residual, weight, bend = derivatives
-    X = design[rows]
-    values, vectors = np.linalg.eigh((X * weight[rows, None]).T @ X / len(rows))
-    return Mode(rows, np.maximum(values, 0.0), design @ vectors, residual, weight, bend)
+    n, c, p = Z.shape
+    values, vectors = np.linalg.eigh(_curvature(Z[rows], weight[rows]))
+    turned = (Z.reshape(-1, p) @ vectors).reshape(n, c, p)
+    return Mode(rows, np.maximum(values, 0.0), turned, residual, weight, bend, n_free)
+
+
+def _curvature(Z: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Return the mean of $Z^\top W Z$ over rows, shape ``(p, p)``."""
+    p = Z.shape[2]
+    return np.asarray((weight @ Z).reshape(-1, p).T @ Z.reshape(-1, p) / len(Z))
 
 
 def _without(mode: Mode, rows: IntArray, ridge: float) -> Mode:
@@ -332,31 +378,53 @@ def _without(mode: Mode, rows: IntArray, ridge: float) -> Mode:
         The penalty for each row.
     """
     Z, weight, bend = mode.Z, mode.weight, mode.bend
-    curvature = (Z[rows] * weight[rows, None]).T @ Z[rows] / len(rows)
+    curvature = _curvature(Z[rows], weight[rows])
     pull = mode.gradient(rows) - mode.gradient(mode.rows)
     move = Z @ np.linalg.solve(curvature + (ridge + _TINY) * np.eye(len(pull)), pull)
-    residual = mode.residual - weight * move + 0.5 * bend * move**2
-    return _mode(Z, rows, (residual, np.maximum(weight - bend * move, 0.0), bend))
+    turn = (bend @ move[:, None, :, None])[..., 0]
+    residual = mode.residual - times(weight, move) + 0.5 * times(turn, move)
+    return _mode(Z, rows, (residual, _not_negative(weight - turn), bend), mode.n_free)
+
+
+def _not_negative(matrices: FloatArray) -> FloatArray:
+    """Return symmetric matrices with their negative eigenvalues set to zero."""
+    if matrices.shape[1] == 1:
+        return np.maximum(matrices, 0.0)
+    values, vectors = np.linalg.eigh(matrices)
+    return np.asarray((vectors * np.maximum(values, 0.0)[:, None]) @ vectors.swapaxes(1, 2))
 
 
 def _least_squares(design: FloatArray, targets: AnyArray, n: int, penalty: float) -> Mode:
     pool, ones = design[:n], np.ones(len(design))
     ridge = np.append(np.full(design.shape[1] - 1, penalty), 0.0) + 1e-9 * n
     theta = np.linalg.solve(pool.T @ pool + np.diag(ridge), pool.T @ targets[:n])
-    return _mode(design, np.arange(n), (design @ theta - targets, ones, 0 * ones))
+    return _one_output(design, n, design @ theta - targets, ones, 0 * ones)
 
 
-def _logistic(
-    design: FloatArray, codes: AnyArray, n: int, n_classes: int, penalty: float
-) -> list[Mode]:
-    """Return a mode for the second class, or for each of several."""
+def _one_output(design: FloatArray, n: int, *derivatives: FloatArray) -> Mode:
+    """Return the mode of one output from its first, second and third derivative by row."""
+    shaped = tuple(d.reshape(-1, *[1] * order) for order, d in enumerate(derivatives, start=1))
+    return _mode(design[:, None], np.arange(n), shaped)
+
+
+def _proba(X: FloatArray, codes: AnyArray, n: int, penalty: float) -> FloatArray:
+    """Return probabilities of all rows by logistic regression on the first ``n`` of them."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=2_000, tol=1e-6)
-    model.fit(design[:n, :-1], codes[:n])
-    proba = model.predict_proba(design[:, :-1])
-    outputs = [1] if n_classes == 2 else range(n_classes)
-    return [
-        _mode(design, np.arange(n), (p - (codes == code), p * (1 - p), p * (1 - p) * (1 - 2 * p)))
-        for code, p in ((code, proba[:, code]) for code in outputs)
-    ]
+    return np.asarray(model.fit(X[:n], codes[:n]).predict_proba(X))
+
+
+def _binary(design: FloatArray, is_class: AnyArray, n: int, p: FloatArray) -> Mode:
+    """Return the mode of one class against all others."""
+    return _one_output(design, n, p - is_class, p * (1 - p), p * (1 - p) * (1 - 2 * p))
+
+
+def _softmax(design: FloatArray, codes: AnyArray, n: int, p: FloatArray) -> Mode:
+    r"""Return the mode of all classes: $w = \mathrm{diag}(p) - p p^\top$, and its derivative."""
+    one = np.eye(p.shape[1])
+    Z = (one[:, :, None] * design[:, None, None]).reshape(len(p), len(one), -1)
+    away = one - p[:, None]  # (n, class, c)
+    weight = (p[:, :, None] * away).swapaxes(1, 2) @ away
+    bend = np.einsum("na,nac,nad,nae->ncde", p, away, away, away, optimize=True)
+    return _mode(Z, np.arange(n), (p - one[codes], weight, bend), len(one) - 1)

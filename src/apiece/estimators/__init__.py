@@ -20,6 +20,7 @@ from apiece.estimators._fit import OnFailure, aggregate, fit
 from apiece.estimators._registry import (
     DEFAULT_METHOD,
     METHODS,
+    MethodName,
     as_estimator,
     default_method,
     rebuilt,
@@ -47,6 +48,7 @@ __all__ = [
     "Features",
     "Likelihood",
     "LogOLS",
+    "MethodName",
     "OnFailure",
     "Reuse",
     "aggregate",

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from apiece._base.files import write_whole
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.files import check_schema, write_whole
+from apiece._base.typing import AnyArray, FloatArray, IntArray, PointIds
 from apiece.errors import StoreError
 from apiece.estimators._features import as_codes, as_features, check_width
 from apiece.estimators._network import NetworkConfig, load_torch, local
@@ -128,13 +128,13 @@ class AmortizedNetwork:
         """
         features = as_features(X, None)
         check_width(features, self.shape.n_features)
-        names = np.arange(len(features)) if ids is None else np.asarray(ids)
+        names = PointIds(np.arange(len(features)) if ids is None else np.asarray(ids))
         if y is not None:
             codes = as_codes(y, len(features), self.reader.classes)
             return self._known(features, codes, names)
         return self._unlabelled(features, names)
 
-    def _known(self, X: FloatArray, codes: AnyArray, names: AnyArray) -> Laws:
+    def _known(self, X: FloatArray, codes: AnyArray, names: PointIds) -> Laws:
         parts = [
             self.predicted(self.reader.inputs(X[rows], codes[rows])).average()
             for rows in (slice(i, i + _ROWS) for i in range(0, max(1, len(X)), _ROWS))
@@ -142,7 +142,7 @@ class AmortizedNetwork:
         joined = (np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True))
         return self.as_laws(Predicted(*joined), names)
 
-    def _unlabelled(self, X: FloatArray, names: AnyArray) -> Laws:
+    def _unlabelled(self, X: FloatArray, names: PointIds) -> Laws:
         """Average over the labels that the linear model expects."""
         reader = self.reader
         n = len(X)
@@ -184,7 +184,7 @@ class AmortizedNetwork:
         unit = self.shape.family.scales(np.array([self.unit]), k_ref)[0]
         return Predicted(coordinates * unit, log_s + np.log(self.unit), beta)
 
-    def as_laws(self, predicted: Predicted, names: AnyArray, cov: FloatArray | None = None) -> Laws:
+    def as_laws(self, predicted: Predicted, names: PointIds, cov: FloatArray | None = None) -> Laws:
         """Return a prediction (of one member, or their mean) as laws."""
         k_ref = middle(self.k_range)
         (coordinates,), (log_s,), (beta,) = predicted
@@ -251,13 +251,8 @@ class AmortizedNetwork:
             with open(source, "rb") as bytes_, np.load(bytes_, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(arrays.pop("header").tobytes())
-            if header["schema_version"] != SCHEMA_VERSION:
-                is_newer = header["schema_version"] > SCHEMA_VERSION
-                raise StoreError(
-                    f"{source} has schema version {header['schema_version']}: expected "
-                    f"{SCHEMA_VERSION}, the one that this apiece reads. "
-                    + ("Upgrade apiece." if is_newer else "Train the network again, and save it.")
-                )
+            remedy = "Train the network again, and save it."
+            check_schema(source, header["schema_version"], SCHEMA_VERSION, remedy)
             return cls._from(header, arrays)
         except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
             if isinstance(error, StoreError):

@@ -13,7 +13,7 @@ from apiece._base.progress import OnProgress, tracking
 from apiece.errors import FitError
 from apiece.estimators._beyond import checked
 from apiece.estimators._estimator import Estimator, opened
-from apiece.estimators._registry import as_estimator, default_method
+from apiece.estimators._registry import MethodName, as_estimator, default_method
 from apiece.estimators.aggregate import Aggregate, fit_aggregate
 from apiece.estimators.backtest import ALSO, CANDIDATES
 from apiece.estimators.backtest import backtest as run_backtest
@@ -29,7 +29,7 @@ OnFailure = Literal["mark", "raise"]
 
 def fit(
     run: Stored | Table,
-    method: str | Estimator | None = None,
+    method: MethodName | Estimator | None = None,
     *,
     family: FamilyLike | None = None,
     dataset: Dataset | None = None,

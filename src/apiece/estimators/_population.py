@@ -226,15 +226,22 @@ def learn(
     prior_points
         How many points that is worth; the prior of the shares is worth ``PRIOR_POINTS``.
     """
-    before = basis.prior if prior is None else prior
+    goal = _Goal(
+        sums,
+        basis,
+        log_scale,
+        n_effective,
+        centre,
+        trusted,
+        basis.prior if prior is None else prior,
+        prior_points,
+    )
     square = np.log(sums.yty[:, 0] / sums.total) + log_scale
     now = start or first(basis, float(np.median(square)))
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
     steps, plain, last, least = _Steps(), now, -np.inf, np.inf
     for step in range(int(_STEPS / max(ease, 0.04))):
-        then, evidence = _improved(
-            now, sums, basis, before, log_scale, n_effective, centre, trusted, prior_points
-        )
+        then, evidence = _improved(now, goal)
         at, there = _flat(now), _flat(then)
         change = float(np.abs(there - at).max())
         fell = n_effective * (evidence - last) < -_FALL
@@ -248,18 +255,22 @@ def learn(
     return plain
 
 
-def _improved(
-    now: Population,
-    sums: Sums,
-    basis: FamilyBasis,
-    before: FloatArray,
-    log_scale: FloatArray,
-    n_effective: float,
-    centre: FloatArray | None,
-    trusted: bool,
-    prior_points: float,
-) -> tuple[Population, float]:
+class _Goal(NamedTuple):
+    """What `learn` learns from, see there; ``before`` is the covariance before data."""
+
+    sums: Sums
+    basis: FamilyBasis
+    log_scale: FloatArray
+    n_effective: float
+    centre: FloatArray | None
+    trusted: bool
+    before: FloatArray
+    prior_points: float
+
+
+def _improved(now: Population, goal: _Goal) -> tuple[Population, float]:
     """Take one step of expectation and maximisation; return where it leads, and the evidence."""
+    sums, basis, log_scale, n_effective, centre, trusted, before, prior_points = goal
     data = sums
     if centre is not None:
         now = now if trusted else _with_trust(now, sums, centre, log_scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from apiece._base.check import one_of, unknown_name
 from apiece.errors import FitError
@@ -22,7 +22,8 @@ METHODS: Final[dict[str, type[Estimator]]] = {
     known.name: known for known in (Amortized, Auto, Bayes, Likelihood, LogOLS, Reuse)
 }
 
-DEFAULT_METHOD: Final = Bayes.name
+MethodName = Literal["amortized", "auto", "bayes", "likelihood", "log_ols", "reuse"]
+DEFAULT_METHOD: Final[MethodName] = "bayes"
 
 
 def default_method(source: object) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from apiece._base.typing import FloatArray, Places
+from apiece._base.typing import FloatArray, Places, PointIds
 from apiece.records import Contributions, Trainings
 
 _SWEEPS: Final = 4  # between rows and trainings; the two hardly depend on each other
@@ -108,7 +108,7 @@ def plain_contributions(trainings: Trainings) -> Contributions:
         point=Places(point),
         delta=delta[owner],
         loss=trainings.loss[owner],
-        ids=trainings.ids[valued],
+        ids=PointIds(trainings.ids[valued]),
         attrs=trainings.attrs,
     )
 

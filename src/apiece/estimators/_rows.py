@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places, PointIds
 from apiece.estimators._theory import NOISE_DECAY, Corrections, corrected, theory_weights
 from apiece.records import Contributions, Moments, Table, Theory, blocks_of
 
@@ -104,8 +104,13 @@ class _Learned:
         return np.asarray(np.interp(np.log(k), self.log_k, self.factor))
 
     def worth(self, part: Contributions) -> FloatArray:
-        """Return how many contributions each one counts for, given the noise of rows."""
-        return np.asarray(1 / (1 + self.row_noise * part.k * part.counts()[part.point]))
+        """Return how many contributions each one counts for, given the noise of rows.
+
+        Of a table by chance (`Contributions.by_chance`) as if all points had been valued.
+        """
+        each = np.ones(len(part)) if part.weight is None else part.weight
+        number = np.bincount(part.point, each, part.n_points)[part.point]
+        return np.asarray(each / (1 + self.row_noise * part.k * number))
 
     def less_control(self, part: Contributions) -> FloatArray:
         """Return contributions without the noise that is known."""
@@ -117,7 +122,7 @@ class Adjusted:
 
     def __init__(self, table: Table, learned: _Learned) -> None:
         self._table, self._learned = table, learned
-        self.ids: AnyArray = table.ids
+        self.ids: PointIds = table.ids
         self.attrs: dict[str, Any] = table.attrs
         self.n_points, self.k_range = table.n_points, table.k_range
 

@@ -11,7 +11,9 @@ $$\psi_k(z) \approx b(k)\,T_0(z, k)
 
 and a constant among the $k^2 T_j$. The width $\tau$ maximises the evidence. Points that share a
 training set share noise, so contributions count for less than their number: the spread of the
-scores over tasks says how much less. What is not known of the corrections is common to all points,
+scores over tasks says how much less. Where points were valued rarely because their place was
+settled, a contribution counts one over its chance to be drawn: corrections are for all points, not
+for those of the focus. What is not known of the corrections is common to all points,
 and part of every interval.
 """
 
@@ -51,7 +53,10 @@ class Adjustment(Protocol):
         """Return the factor of first-order theory at some sizes."""
 
     def worth(self, part: Contributions) -> FloatArray:
-        """Return how many contributions each one counts for, given the noise of rows."""
+        """Return how many contributions each one counts for, given the noise of rows.
+
+        Of a table by chance (`Contributions.by_chance`) as if all points had been valued.
+        """
 
     def less_control(self, part: Contributions) -> FloatArray:
         """Return contributions without the noise that is known."""
@@ -136,7 +141,8 @@ def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
         weight = part.k**NOISE_DECAY / scale[part.point]
         predicted, regressors = _interpolated(part, known)
         target = known.less_control(part) - predicted
-        return (weight / part.k**_SIGNAL)[:, None] * regressors, weight * target, known.worth(part)
+        worth = known.worth(part.by_chance())
+        return (weight / part.k**_SIGNAL)[:, None] * regressors, weight * target, worth
 
     p = len(rows(0)[0].T)
     gram, moment = np.zeros((p, p)), np.zeros(p)

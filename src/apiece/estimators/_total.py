@@ -2,7 +2,8 @@ r"""What all points contribute together, which shrinking each of them alone woul
 
 With the curve $M(k)$ of the mean contribution of all $n$ points, by least squares on the pooled
 contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ at the geometric mean
-of the sizes, what is missing is shared in proportion to the standard errors:
+of the sizes, what is missing is shared in proportion to the standard errors (where some points
+were valued rarely, contributions to $M$ count one over their chance to be drawn):
 
 $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
   \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
@@ -13,12 +14,26 @@ population says. The noise of the total, from how points differ, is part of the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from apiece._base.typing import FloatArray
 from apiece.estimators._population import PRIOR_POINTS
 from apiece.laws import FamilyBasis
-from apiece.records import Moments
+from apiece.records import Moments, Table
+
+
+def blocks_by_chance(table: Table, n_rows: int) -> Iterator[tuple[slice, Moments, Moments]]:
+    """Yield moments in blocks of points, as they are and with rows that count by their chance."""
+    start = 0
+    for part in table.parts():
+        even = part.by_chance()
+        others = None if even is part else even.blocks(n_rows)
+        for rows, moments in part.blocks(n_rows):
+            place = slice(start + rows.start, start + rows.start + len(moments))
+            yield place, moments, moments if others is None else next(others)[1]
+        start += part.n_points
 
 
 class Pooled:
@@ -30,7 +45,7 @@ class Pooled:
         self._moment: list[FloatArray] = []
 
     def add(self, moments: Moments, beta: float) -> None:
-        """Add the contributions of some points; each point counts the same."""
+        """Add the contributions of some points, by chance; each point counts the same."""
         x = np.where(moments.n > 0, moments.k / self._basis.k_ref, 1.0)
         weight = moments.n * x**beta / np.maximum(moments.n.sum(axis=1, keepdims=True), 1e-300)
         columns = self._basis.columns(x, 0)

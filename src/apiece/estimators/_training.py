@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class TrainingSettings:
         Weight of the penalty on shape coordinates, such as the exponent of power laws.
     device
         Where to compute, such as ``"cpu"`` or ``"cuda"``.
+    rng
+        Draws the order of the points.
+    tracker
+        Counts epochs.
     """
 
     epochs: int
@@ -56,6 +60,16 @@ class TrainingSettings:
     decays: tuple[float, ...]
     prior: float
     device: str
+    rng: np.random.Generator
+    tracker: Tracker
+
+
+class Objective(NamedTuple):
+    """Losses of the members, ``(n_members,)``, on some of ``n_points``, and held out."""
+
+    learn: Callable[[Mapping[str, Any], IntArray], Any]
+    judge: Callable[[Mapping[str, Any]], Any]
+    n_points: int
 
 
 def tensors(arrays: Mapping[str, AnyArray], device: str) -> dict[str, Any]:
@@ -96,8 +110,6 @@ def fit_laws(
     split: Split,
     k_ref: float,
     recipe: TrainingSettings,
-    rng: np.random.Generator,
-    tracker: Tracker,
 ) -> tuple[Weights, FloatArray]:
     r"""Train all members to predict laws; contributions are in units of the order of one.
 
@@ -149,9 +161,8 @@ def fit_laws(
 
     best, lowest = start, np.full(split.n_folds, np.inf)
     for fixed, decay in product(shape.fixed, recipe.decays):
-        found, held_out = descend(
-            start, learn, judge, len(inputs), recipe, decay, rng, tracker, fixed
-        )
+        objective = Objective(learn, judge, len(inputs))
+        found, held_out = descend(start, objective, recipe, decay, fixed)
         better = held_out < lowest
         lowest = np.where(better, held_out, lowest)
         best = {
@@ -168,8 +179,6 @@ def fit_target(
     goal: AnyArray,
     fold: IntArray,
     recipe: TrainingSettings,
-    rng: np.random.Generator,
-    tracker: Tracker,
 ) -> Weights:
     """Train the hidden layers to predict the target first: a classifier, or a regressor.
 
@@ -181,7 +190,7 @@ def fit_target(
         Points, and their class codes or standardised quantities, shape ``(n,)``.
     fold
         The fold of each point; member ``m`` is judged on fold ``m`` and learns from the others.
-    recipe, rng, tracker
+    recipe
         How to train.
     """
     torch = load_torch()
@@ -206,28 +215,20 @@ def fit_target(
         return (losses(weights, part) * used).sum(dim=1) / used.sum(dim=1).clamp(min=1)
 
     everyone = np.arange(len(inputs))
-    weights, _ = descend(
-        {**start, **end},
+    objective = Objective(
         lambda weights, part: mean(weights, part, inside=False),
         lambda weights: mean(weights, everyone, inside=True),
         len(inputs),
-        recipe,
-        min(recipe.decays),
-        rng,
-        tracker,
     )
+    weights, _ = descend({**start, **end}, objective, recipe, min(recipe.decays))
     return {name: weights[name] for name in start}
 
 
 def descend(
     start: Weights,
-    learn: Callable[[Mapping[str, Any], IntArray], Any],
-    judge: Callable[[Mapping[str, Any]], Any],
-    n_points: int,
+    objective: Objective,
     recipe: TrainingSettings,
     decay: float,
-    rng: np.random.Generator,
-    tracker: Tracker,
     fixed: tuple[str, ...] = (),
 ) -> tuple[Weights, FloatArray]:
     """Minimise the members' losses; return each member's weights at its lowest held-out loss.
@@ -236,16 +237,15 @@ def descend(
     ----------
     start
         First weights, with a leading axis of members.
-    learn, judge
-        Losses of the members, shape ``(n_members,)``: on some points, and held out.
-    n_points
-        How many points there are to learn from.
-    recipe, decay, rng, tracker
+    objective
+        What is minimised.
+    recipe, decay
         How to train.
     fixed
         Names of the weights that stay as they are.
     """
     torch = load_torch()
+    learn, judge, n_points = objective
     weights = {  # a tensor may share the memory of its array, and another training begins there too
         name: tensor.clone().requires_grad_(name not in fixed)
         for name, tensor in tensors(start, recipe.device).items()
@@ -261,14 +261,16 @@ def descend(
         lowest = judge(weights)
     step = last = 0
     for _ in range(recipe.epochs):
-        for part in _parts(rng.permutation(n_points) if n_points > _BATCH else np.arange(n_points)):
+        is_whole = n_points <= _BATCH
+        order = np.arange(n_points) if is_whole else recipe.rng.permutation(n_points)
+        for part in _parts(order):
             adam.zero_grad()
             learn(weights, part).sum().backward()
             _clip(weights)
             adam.step()
             step += 1
-        tracker.advance(1)
-        if step % _JUDGED and n_points <= _BATCH:
+        recipe.tracker.advance(1)
+        if step % _JUDGED and is_whole:
             continue
         with torch.no_grad():
             held_out = judge(weights)

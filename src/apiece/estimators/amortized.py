@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import one_of
-from apiece._base.progress import tracking
+from apiece._base.progress import Tracker, tracking
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.errors import FitError
@@ -220,16 +220,16 @@ class Amortized(Estimator):
             is_regression=target.classes is None,
             width=self.width,
         )
-        recipe = self._recipe(contributions.n_points)
         rng = stream(self.random_state, 1)
         weights = shape.start(n_folds, rng, _common_noise(split.moments, k_ref))
         with one_thread(), tracking(self.progress, title="training", unit="epochs") as tracker:
             trainings = len(self.weight_decay) * len(shape.fixed) + (self.network == "paper")
             tracker.start(self.epochs * trainings, 0)
+            recipe = self._recipe(contributions.n_points, rng, tracker)
             if self.network == "paper":
                 view, goal, fold = _all_points(reader, inputs, target, others, split)
-                weights = fit_target(shape, weights, view, goal, fold, recipe, rng, tracker)
-            weights, lowest = fit_laws(shape, weights, inputs, split, k_ref, recipe, rng, tracker)
+                weights = fit_target(shape, weights, view, goal, fold, recipe)
+            weights, lowest = fit_laws(shape, weights, inputs, split, k_ref, recipe)
         network = AmortizedNetwork(
             shape=shape,
             reader=reader,
@@ -247,7 +247,9 @@ class Amortized(Estimator):
         network = replace(network, scatter=scatter, noise_share=share)
         return _Trained(network, inputs, split.point_fold, without_member_spread(scatter, apart))
 
-    def _recipe(self, n_points: int) -> TrainingSettings:
+    def _recipe(
+        self, n_points: int, rng: np.random.Generator, tracker: Tracker
+    ) -> TrainingSettings:
         """Return how to train with so many points: the more, the less weights are decayed."""
         shrink = (_DECAYED / n_points) ** 0.5
         return TrainingSettings(
@@ -257,6 +259,8 @@ class Amortized(Estimator):
             tuple(decay * shrink for decay in self.weight_decay),
             self.prior,
             self.device,
+            rng,
+            tracker,
         )
 
     def _laws(

@@ -43,7 +43,7 @@ from apiece.estimators._population import (
 )
 from apiece.estimators._regression import predict_from_features
 from apiece.estimators._theory import expected_laws
-from apiece.estimators._total import Pooled
+from apiece.estimators._total import Pooled, blocks_by_chance
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
@@ -236,8 +236,8 @@ class Bayes(Estimator):
     ) -> tuple[_Posteriors, Pooled]:
         """Return the posterior of every point, block by block, and the pooled contributions."""
         parts, pooled = [], Pooled(basis)
-        for rows, moments in contributions.blocks(self.block):
-            pooled.add(moments, learned.beta)
+        for rows, moments, even in blocks_by_chance(contributions, self.block):
+            pooled.add(even, learned.beta)
             exponent = exponents(moments)
             posterior = _posterior(moments, exponent, learned, basis, prior.take(rows))
             one_size = (moments.n > 0).sum(axis=1) < 2

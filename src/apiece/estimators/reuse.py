@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from apiece._base.typing import FloatArray
+from apiece._base.typing import FloatArray, PointIds
 from apiece.errors import FitError
 from apiece.estimators._estimator import Estimator, Features
 from apiece.estimators._process import LEARNERS, TERMS, Posterior, Process
@@ -161,7 +161,7 @@ class Reuse(Estimator):
             r2_variance=nans.copy(),
             n_samples=count[valued],
             status=np.where(count[valued] > 0, FitStatus.OK, FitStatus.TOO_FEW).astype(object),
-            ids=trainings.ids[valued],
+            ids=PointIds(trainings.ids[valued]),
             labels=trainings.labels[valued],
             k_range=(max(low, 1), max(high, 1)),
             attrs={**trainings.attrs, **provenance(self.name, settings), **attrs},

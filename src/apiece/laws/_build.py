@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from apiece._base.check import unknown_name
-from apiece._base.typing import FloatArray
+from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import DataError
 from apiece.laws._family import Family, FamilyLike
 from apiece.laws._words import resolve_family
 from apiece.laws.status import FitStatus, statuses
 
+
+class OptionalColumns(TypedDict, total=False):
+    """Fields of `Laws` that may be left out; shapes are those of `Laws`, or numbers for all."""
+
+    sigma: npt.ArrayLike
+    beta: npt.ArrayLike
+    r2: npt.ArrayLike
+    r2_variance: npt.ArrayLike
+    n_samples: npt.ArrayLike
+    status: Sequence[FitStatus] | AnyArray
+    ids: npt.ArrayLike
+    labels: npt.ArrayLike | None
+    cov: npt.ArrayLike | None
+    df: npt.ArrayLike | None
+    attrs: dict[str, Any]
+    diagnostics: dict[str, Any]
+
+
 NUMBERS: Final = ("sigma", "beta", "r2", "r2_variance")
-_OTHERS: Final = ("n_samples", "status", "ids", "labels", "cov", "df", "attrs", "diagnostics")
 
 
 def family_for(
@@ -48,12 +65,12 @@ def family_for(
     return resolved, matrix
 
 
-def from_columns(params: FloatArray, given: Mapping[str, Any]) -> dict[str, Any]:
+def from_columns(params: FloatArray, given: OptionalColumns) -> dict[str, Any]:
     """Return every other field of `Laws`: the given columns, and defaults for the rest."""
     n = len(params)
     for name in given:
-        if name not in NUMBERS + _OTHERS:
-            raise unknown_name("column of laws,", name, NUMBERS + _OTHERS)
+        if name not in OptionalColumns.__annotations__:
+            raise unknown_name("column of laws,", name, OptionalColumns.__annotations__)
     has_law = np.asarray(np.isfinite(params).all(axis=1))
     fields: dict[str, Any] = {
         "ids": np.arange(n),

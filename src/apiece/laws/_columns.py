@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apiece._base.check import unknown_name
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Place
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Place, PointIds
 from apiece.errors import DataError, FitError
 from apiece.laws._build import NUMBERS
 from apiece.laws._family import Family
@@ -32,7 +32,7 @@ class LawColumns:
     r2_variance: FloatArray
     n_samples: IntArray
     status: AnyArray
-    ids: AnyArray
+    ids: PointIds
     k_range: tuple[int, int]
     cov: FloatArray | None = None
     df: FloatArray | None = None

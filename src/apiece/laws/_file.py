@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from apiece._base.files import read_table, write_whole
+from apiece._base.files import check_schema, read_table, write_whole
 from apiece._base.text import first_line
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import StoreError
@@ -95,13 +95,9 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     try:
         meta = json.loads(text)
-        if meta["schema_version"] != SCHEMA_VERSION:
-            is_newer = meta["schema_version"] > SCHEMA_VERSION
-            raise StoreError(
-                f"{source} has schema version {meta['schema_version']}: expected "
-                f"{SCHEMA_VERSION}, the one that this apiece reads. "
-                + ("Upgrade apiece." if is_newer else "Fit again, and save the laws.")
-            )
+        check_schema(
+            source, meta["schema_version"], SCHEMA_VERSION, "Fit again, and save the laws."
+        )
         if meta.get("digest", "") != _digest(table, meta) and "digest" in meta:
             raise ValueError("its contents do not match its digest")
         return _fields(table, meta)

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.errors import PlanError
 from apiece.laws import _file, _summary
-from apiece.laws._build import NUMBERS, family_for, from_columns
+from apiece.laws._build import NUMBERS, OptionalColumns, family_for, from_columns
 from apiece.laws._columns import LawColumns
 from apiece.laws._family import FamilyLike
 from apiece.laws.beyond import Beyond, warn_beyond
@@ -110,7 +110,7 @@ class Laws(LawColumns, ArrowTable):
         family: FamilyLike = "power",
         params: npt.ArrayLike | None = None,
         k_range: tuple[int, int] = (100, 1000),
-        **columns: Any,
+        **columns: Unpack[OptionalColumns],
     ) -> Self:
         """Build laws from arrays: ``c`` and ``alpha``, or a ``family`` and its ``params``.
 
@@ -149,6 +149,8 @@ class Laws(LawColumns, ArrowTable):
     def __getitem__(self, point: object) -> Laws:
         """Return the law of the point with that id.
 
+        Examples
+        --------
         >>> laws = Laws.from_arrays(c=[0.5, -0.2], alpha=[1.0, 0.5], ids=["a", "b"])
         >>> laws["b"].mean(4)
         array([-0.1])
@@ -162,8 +164,8 @@ class Laws(LawColumns, ArrowTable):
     @property
     def beyond(self) -> Beyond | None:
         """How laws did on held-out larger sizes; None for laws without such a check."""
-        found = self.attrs.get("beyond")
-        return None if found is None else Beyond(**found)
+        result = self.attrs.get("beyond")
+        return None if result is None else Beyond(**result)
 
     @property
     def reach(self) -> int:
@@ -171,6 +173,8 @@ class Laws(LawColumns, ArrowTable):
 
         Without a backtest it is the largest sampled size. `fit` measures it.
 
+        Examples
+        --------
         >>> Laws.from_arrays(c=[0.5], alpha=[1.0], k_range=(100, 1000)).reach
         1000
         """
@@ -182,6 +186,8 @@ class Laws(LawColumns, ArrowTable):
 
         Beyond `reach` it is ``FitStatus.BEYOND`` for every point that has a law.
 
+        Examples
+        --------
         >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0], attrs={"estimator": "bayes"})
         >>> print(laws.status_at(5000)[0])
         not known: the size is beyond what a backtest covers

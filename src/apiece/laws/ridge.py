@@ -58,6 +58,8 @@ class Ridge(Linear):
     def over(cls, k_range: tuple[int, int] | None) -> Self:
         """Return the law with shifts from below the sampled sizes to ten times beyond them.
 
+        Examples
+        --------
         >>> Ridge.over((100, 1000)).shifts
         (0, 30, 95, 300, 949, 3000, 9487)
         """

@@ -13,6 +13,8 @@ from apiece._base.typing import AnyArray, BoolArray
 class FitStatus(StrEnum):
     """Status of the fit of a point; the value is the sentence that tables print.
 
+    Examples
+    --------
     >>> print(FitStatus.TOO_FEW)
     fewer than three contributions: no law
     """

@@ -6,7 +6,7 @@ A name such as ``log_loss`` is short for an object; `Loss` is the base class for
 from apiece.losses._loss import FunctionLoss, Loss, Needs, SoftmaxSeries
 from apiece.losses._plain import AbsoluteError, Hinge, PoissonDeviance, SquaredError, ZeroOne
 from apiece.losses._proba import Brier, LogLoss, SoftmaxOfProba
-from apiece.losses._resolve import LOSSES, is_squared, resolve_loss, stored_loss
+from apiece.losses._resolve import LOSSES, LossLike, LossName, is_squared, resolve_loss, stored_loss
 
 __all__ = [
     "LOSSES",
@@ -16,6 +16,8 @@ __all__ = [
     "Hinge",
     "LogLoss",
     "Loss",
+    "LossLike",
+    "LossName",
     "Needs",
     "PoissonDeviance",
     "SoftmaxOfProba",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from apiece._base.check import unknown_name
 from apiece.errors import ModelError
@@ -25,6 +25,21 @@ LOSSES: dict[str, Loss] = {
         PoissonDeviance(),
     )
 }
+
+LossName = Literal[
+    "log_loss",
+    "softmax_of_proba",
+    "brier",
+    "zero_one",
+    "hinge",
+    "squared_error",
+    "absolute_error",
+    "poisson_deviance",
+    "accuracy",
+    "mse",
+    "mae",
+]
+LossLike = LossName | Loss | Callable[[Any, Any], float] | None
 
 # Everyday names. A value is a mean over rows, which some measures of a model are not.
 _ALSO = {"accuracy": "zero_one", "mse": "squared_error", "mae": "absolute_error"}
@@ -65,9 +80,7 @@ def _name_of(metric: Callable[[Any, Any], float]) -> str:
     return f"{getattr(metric, '__module__', '')}.{name}"
 
 
-def resolve_loss(
-    metric: str | Loss | Callable[[Any, Any], float] | None, *, kind: str, has_proba: bool
-) -> Loss:
+def resolve_loss(metric: LossLike | str, *, kind: str, has_proba: bool) -> Loss:
     """Turn what a user passed into a loss that fits the data.
 
     Parameters

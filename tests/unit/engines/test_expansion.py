@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 import apiece
 from apiece.collection._rotation import Rotation
-from apiece.engines import Model, surrogate_of
+from apiece.engines import Model, Surrogate, surrogate_of
+from apiece.engines._surrogate import _surrogate
 
 K = 200
 LINEAR = Model("linear", LinearRegression())
@@ -92,3 +93,77 @@ def test_the_surrogate_is_penalised_as_the_model_is():
     models += [make_pipeline(StandardScaler(), Ridge(alpha=5.0))]
     found = [surrogate_of(data, Model("any", model)).penalty for model in models]
     assert found == [3.0, 10.0, 1e-6, 5.0]
+
+
+def three_classes(n: int = 500) -> apiece.Dataset:
+    """Classes on a line: the middle one is confused with both, these hardly with each other."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(3, size=n)
+    X = rng.normal(size=(n, 3)) + y[:, None] * np.array([1.5, 0.0, 0.0])
+    return apiece.Dataset.from_arrays(X, y, validation=0)
+
+
+def test_the_derivatives_of_several_classes_are_those_of_the_softmax_loss():
+    data = three_classes()
+    (mode,) = Surrogate(data).modes(100)
+    rng, step = np.random.default_rng(0), 1e-4
+    design = np.column_stack([(data.X - data.X.mean(axis=0)) / data.X.std(axis=0), np.ones(500)])
+    near = 2 ** (0.5 * round(np.log2(100) / 0.5))
+    model = LogisticRegression(C=near / 500, max_iter=2_000, tol=1e-6).fit(design[:, :-1], data.y)
+    scores = model.decision_function(design[:, :-1])
+
+    def losses(t: float) -> np.ndarray:
+        moved = scores + t * mode.Z @ way
+        return np.log(np.exp(moved).sum(axis=1)) - moved[np.arange(500), data.y]
+
+    for _ in range(3):
+        way = rng.normal(size=len(mode.eigenvalues))
+        along = mode.Z @ way
+        at = [losses(j * step) for j in (-2, -1, 0, 1, 2)]
+        first = (at[3] - at[1]) / (2 * step)
+        second = (at[3] - 2 * at[2] + at[1]) / step**2
+        third = (at[4] - 2 * at[3] + 2 * at[1] - at[0]) / (2 * step**3)
+        np.testing.assert_allclose((mode.residual * along).sum(axis=1), first, atol=1e-6)
+        bent = np.einsum("nc,ncd,nd->n", along, mode.weight, along)
+        np.testing.assert_allclose(bent, second, atol=1e-5)
+        bend = np.einsum("ncde,nc,nd,ne->n", mode.bend, along, along, along)
+        np.testing.assert_allclose(bend, third, atol=0.02 * np.abs(bend).max())
+        np.testing.assert_allclose(bent.mean(), (mode.eigenvalues * way**2).sum(), rtol=1e-8)
+
+
+def test_classes_treated_together_explain_what_few_validation_rows_add(monkeypatch):
+    whole = three_classes()
+    data = apiece.Dataset.from_arrays(
+        whole.X[40:], whole.y[40:], X_val=whole.X[:40], y_val=whole.y[:40]
+    )
+
+    def left() -> float:
+        """Share of what differs between points that the control does not explain."""
+        _surrogate.cache_clear()
+        settings = {"sizes": (150, 150), "samples": 20, "random_state": 0, "progress": False}
+        run = apiece.collect(data, scoring="sample", points=np.arange(60), **settings)
+        table = run.contributions()
+        sums = [np.bincount(table.point, part) for part in (table.delta, table.control)]
+        return 1 - np.corrcoef(*sums)[0, 1] ** 2
+
+    together = left()
+    monkeypatch.setattr("apiece.engines._surrogate._MOST_JOINT", 0)
+    assert together < 0.7 * left()
+    _surrogate.cache_clear()
+
+
+def test_theory_is_left_out_where_models_have_more_parameters_than_rows():
+    rng = np.random.default_rng(0)
+    n, d = 300, 30
+    y = rng.integers(6, size=n)
+    X = 0.5 * rng.normal(size=(n, d)) + rng.normal(size=(6, d))[y]
+    data = apiece.Dataset.from_arrays(X, y, validation=0)
+    surrogate = Surrogate(data, penalty=1e-3)
+    assert [surrogate.describes(k) for k in (20, 20_000)] == [False, True]
+    settings = {"points": np.arange(20), "random_state": 0, "progress": False}
+    model = LogisticRegression(C=1e3)
+    run = apiece.collect(data, model=model, sizes=(30, 60), samples=5, **settings)
+    table = run.contributions()
+    assert table.theory is None
+    assert table.control is not None
+    assert np.isfinite(run.laws().mean(50)).all()

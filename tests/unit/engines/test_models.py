@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -221,3 +222,32 @@ def test_settings_stand_in_brackets_after_a_name():
 def test_settings_that_cannot_be_read_are_refused(word, message):
     with pytest.raises((ModelError, UnknownNameError), match=message):
         resolve_model(word, kind="classification", **SHAPE)
+
+
+def test_settings_and_seeds_of_a_library_that_lists_only_what_was_set(monkeypatch):
+    """CatBoost lists no parameter that has its default; a stand-in does the same."""
+
+    class CatBoostClassifier(LogisticRegression):
+        def __init__(self, iterations=None, random_state=None, thread_count=None, **more):
+            given = {"iterations": iterations, "random_state": random_state}
+            given |= {"thread_count": thread_count, **more}
+            self.given = {key: value for key, value in given.items() if value is not None}
+
+        def get_params(self, deep=True):
+            return dict(self.given)
+
+        def set_params(self, **params):
+            self.given |= params
+            return self
+
+    CatBoostClassifier.__module__ = "catboost"
+    library = types.ModuleType("catboost")
+    library.CatBoostClassifier = CatBoostClassifier
+    monkeypatch.setitem(sys.modules, "catboost", library)
+    model = resolve_model("catboost(iterations=7)", kind="classification", **SHAPE)
+    assert model.estimator.given == {"iterations": 7, "thread_count": 1}
+    seeded = model.seeded(3).given
+    assert seeded["random_state"] == 3
+    assert seeded["verbose"] is False
+    with pytest.raises(UnknownNameError, match="iterations"):
+        resolve_model("catboost(iteration=7)", kind="classification", **SHAPE)

@@ -20,6 +20,7 @@ from apiece.estimators._population import (
     PRIOR_POINTS,
     Population,
     Sums,
+    _Goal,
     _improved,
     _Steps,
     information,
@@ -137,10 +138,9 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     basis, log_scale = Series().prior_basis(316.0), np.zeros(300)
     sums = Sums.of(table.moments(), basis, 316.0, 2.5)
     learned = now = learn(sums, basis, log_scale, 1000)
+    goal = _Goal(sums, basis, log_scale, 1000, None, False, basis.prior, PRIOR_POINTS)
     for _ in range(100):
-        now, _ = _improved(
-            now, sums, basis, basis.prior, log_scale, 1000, None, False, PRIOR_POINTS
-        )
+        now, _ = _improved(now, goal)
     assert_allclose(now.s, learned.s, atol=0.003 * learned.s.max())
     assert_allclose(now.masses, learned.masses, atol=0.003)
 

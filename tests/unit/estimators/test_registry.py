@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from apiece import synthetic
 from apiece.errors import FitError, UnknownNameError
-from apiece.estimators import METHODS, Amortized, Likelihood, as_estimator, fit
+from apiece.estimators import METHODS, Amortized, Likelihood, MethodName, as_estimator, fit
 from apiece.records import Contributions
 
 
@@ -69,3 +71,7 @@ def test_failures_are_marked_or_raised_as_asked():
         fit(contributions, on_failure="raise")
     with pytest.raises(UnknownNameError, match="Did you mean 'raise'"):
         fit(contributions, on_failure="rais")
+
+
+def test_the_type_of_names_lists_every_method():
+    assert set(get_args(MethodName)) == set(METHODS)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from sklearn import metrics as sk
 
 from apiece._base.code import code_digest
 from apiece.errors import ModelError, UnknownNameError
-from apiece.losses import LOSSES, Loss, resolve_loss
+from apiece.losses import LOSSES, Loss, LossName, resolve_loss
 
 RNG = np.random.default_rng(0)
 PROBA = RNG.dirichlet(np.ones(4), size=50)
@@ -155,3 +157,12 @@ def test_a_loss_is_named_by_its_class_unless_it_says_so():
 def test_a_loss_of_another_kind_of_data_is_refused():
     with pytest.raises(ModelError, match="is for regression"):
         resolve_loss(LOSSES["squared_error"], kind="classification", has_proba=True)
+
+
+def test_the_type_of_names_lists_every_loss_and_every_everyday_name():
+    everyday = set(get_args(LossName)) - set(LOSSES)
+    assert set(LOSSES) < set(get_args(LossName))
+    kinds = {"accuracy": "classification", "mse": "regression", "mae": "regression"}
+    assert everyday == set(kinds)
+    for name, kind in kinds.items():
+        assert resolve_loss(name, kind=kind, has_proba=True).name in LOSSES
