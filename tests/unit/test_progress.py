@@ -8,11 +8,14 @@ import time
 import types
 from typing import ClassVar
 
+import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
 import apiece
-from apiece._base.progress import Bar, Tracker, track, tracking
+from apiece._base import progress
+from apiece._base.progress import Bar, ProgressEvent, Tracker, track, tracking
 from apiece.estimators.backtest import backtest
 
 SETTINGS = {"model": "tree", "sizes": (6, 20), "samples": 3, "random_state": 3, "progress": False}
@@ -181,3 +184,32 @@ def test_the_remaining_time_is_right_between_batches(monkeypatch):
     ratio = [event.remaining / (8.0 - event.elapsed) for event in known if event.elapsed < 7.4]
     assert min(ratio) > 1 / 1.5
     assert max(ratio) < 1.5
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_messages_break_between_words_on_a_terminal_and_not_in_a_pipe(is_terminal):
+    said = io.StringIO()
+    console = Console(file=said, width=40, force_terminal=is_terminal, highlight=False)
+    bar = Bar(console=console)
+    message = "plan: 2,364,570 contributions of 20,640 points from 241 training sets"
+    bar(ProgressEvent("collecting", 0, 1, "contributions", 0.0, 0.0, message))
+    lines = said.getvalue().splitlines()
+    assert " ".join(line.strip() for line in lines) == message
+    assert max(map(len, lines)) <= 40 if is_terminal else lines == [message]
+
+
+def test_reading_a_table_and_writing_a_report_are_tracked(tmp_path, monkeypatch):
+    titles = []
+
+    class Recorded(Tracker):
+        def __init__(self, listeners=(), *, title="", unit=""):
+            super().__init__(listeners, title=title, unit=unit)
+            titles.append(title)
+
+    monkeypatch.setattr(progress, "Tracker", Recorded)
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40) % 2})
+    dataset = apiece.Dataset.from_pandas(frame, target="y")
+    run = apiece.collect(dataset, **SETTINGS)
+    apiece.report(run, to=tmp_path / "report.html", dataset=dataset, advice=False)
+    assert titles[0] == "reading the table"
+    assert titles[-1] == "writing the report"

@@ -74,9 +74,9 @@ def as_bytes(what: str, amount: int | str) -> int:
     >>> as_bytes("memory", "1.5 GB"), as_bytes("memory", 4_000_000)
     (1500000000, 4000000)
     """
-    found = re.fullmatch(r"\s*([\d.]+)\s*([kMGT]?)i?B?\s*", str(amount), re.IGNORECASE)
+    result = re.fullmatch(r"\s*([\d.]+)\s*([kMGT]?)i?B?\s*", str(amount), re.IGNORECASE)
     try:
-        number = float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") if found else 0
+        number = float(result[1]) * 1000 ** " kmgt".index(result[2].lower() or " ") if result else 0
     except ValueError:
         number = 0
     if number < 1:

@@ -156,3 +156,12 @@ def _flush_folder(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def check_schema(source: object, version: int, known: int, remedy: str) -> None:
+    """Raise a clear error for a file of another schema version; ``remedy`` is for an older one."""
+    if version != known:
+        raise StoreError(
+            f"{source} has schema version {version}: expected {known}, the one that this apiece "
+            f"reads. {'Upgrade apiece.' if version > known else remedy}"
+        )

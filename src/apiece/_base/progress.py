@@ -223,7 +223,8 @@ class Bar:
     def __call__(self, event: ProgressEvent) -> None:
         """Show an event."""
         if event.message:
-            self._console.print(printable(event.message), markup=False, soft_wrap=True)
+            is_wrapped = self._console.is_terminal  # between words; a pipe gets whole lines
+            self._console.print(printable(event.message), markup=False, soft_wrap=not is_wrapped)
         elif event.elapsed >= self._delay:
             if self._is_notebook:
                 self._show_in_notebook(str(event))

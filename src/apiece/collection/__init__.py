@@ -7,12 +7,9 @@ from apiece.collection import until
 from apiece.collection._collect import collect
 from apiece.collection._compute import compare, compute
 from apiece.collection._design import DESIGNS, Design, log_spaced
-from apiece.collection._groups import GroupPlan, make_group_plan
-from apiece.collection._loop import run_plan
-from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._plan import DrawnPlan, drawn_from, make_plan
 from apiece.collection._planning import Forecast, plan
 from apiece.collection._rotation import largest_size, valued_share
-from apiece.collection._trainings import TrainingPlan, plan_trainings
 from apiece.collection._work import Done, Job, work
 from apiece.collection.pools import Pool, WorkersLost, dismiss_workers
 
@@ -22,23 +19,19 @@ __all__ = [
     "Done",
     "DrawnPlan",
     "Forecast",
-    "GroupPlan",
     "Job",
     "Pool",
     "ProgressEvent",
-    "TrainingPlan",
     "WorkersLost",
     "collect",
     "compare",
     "compute",
     "dismiss_workers",
+    "drawn_from",
     "largest_size",
     "log_spaced",
-    "make_group_plan",
     "make_plan",
     "plan",
-    "plan_trainings",
-    "run_plan",
     "until",
     "valued_share",
     "work",

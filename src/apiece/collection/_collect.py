@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ from apiece.engines import (
     surrogate_of,
 )
 from apiece.errors import DataError, PlanError
-from apiece.losses import Loss, resolve_loss
+from apiece.losses import LossLike, resolve_loss
 from apiece.store import Run, Store
 
 USUAL = {"samples": 100, "trainings": DEFAULT}
@@ -46,7 +46,7 @@ def collect(
     model: Any = "auto",
     sizes: Sequence[int] | None = None,
     samples: int | None = None,
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     design: DesignName | None = None,
     n_sizes: int = 10,
     engine: EngineChoice = "auto",
@@ -199,9 +199,8 @@ def collect(
     known = store.manifest if store.has_run() else None
     ends = sizes
     if ends is None:
-        ends = default_sizes(
-            dataset, found, group_size=group_size, rotates=is_rotating, is_quick=chosen.is_quick
-        )
+        usual = {"rotates": is_rotating, "is_quick": chosen.is_quick}
+        ends = default_sizes(dataset, found, group_size=group_size, **usual)
     if engine == "auto" and samples is None and type(chosen) is RefitEngine:
         if known is not None and known.engine.name == ReuseEngine.name:
             chosen, reason = choose(dataset, model=model, metric=metric, engine="reuse")
@@ -213,9 +212,6 @@ def collect(
     if scoring == "sample":
         _check_sample(chosen, has_groups=found is not None)
     refuse_trainings(trainings, chosen, has_groups=found is not None)
-    oracle = None
-    if not chosen.is_exact:
-        oracle, _ = choose_engine(dataset, model=model, metric=metric)
     collection = Collection(
         dataset,
         chosen,
@@ -234,7 +230,7 @@ def collect(
         anchor=anchor,
         is_kept=to is not None,
         n_workers=None if backend else effective_n_jobs(n_jobs or 1),
-        oracle=oracle,
+        oracle=None if chosen.is_exact else choose_engine(dataset, model=model, metric=metric)[0],
         reason=reason,
     )
     amount = trainings if collection.is_reuse else samples

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import IntArray
+from apiece._base.typing import IntArray, Positions
 from apiece.collection._balance import check_sizes
 from apiece.collection._design import Design
 from apiece.collection._plan import DrawnPlan, check_rotation
@@ -124,7 +124,7 @@ class GroupPlan:
         return self._drawn_from(np.arange(len(self.strata)))
 
     def _drawn_from(self, pool: IntArray) -> DrawnPlan:
-        outside = np.array([len(pool)])  # a point that is never inside D
+        outside = Positions(np.array([len(pool)]))  # a point that is never inside D
         return DrawnPlan(
             self.design,
             self.seed,

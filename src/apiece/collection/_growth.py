@@ -13,15 +13,14 @@ import numpy as np
 
 from apiece._base.progress import OnProgress, clock, tracking
 from apiece._base.rng import RandomState, seed_from
-from apiece._base.typing import BoolArray, IntArray
+from apiece._base.typing import BoolArray, Positions
 from apiece.collection._anchor import add_anchor
 from apiece.collection._compute import compare
 from apiece.collection._design import Design, DesignName
-from apiece.collection._focus import Stage
 from apiece.collection._groups import GroupPlan, make_group_plan
 from apiece.collection._loop import run_plan
 from apiece.collection._pilot import warn_if_random
-from apiece.collection._plan import DrawnPlan, make_plan
+from apiece.collection._plan import DrawnPlan, drawn_from, make_plan
 from apiece.collection._probe import expected_seconds, rows_per_unit
 from apiece.collection._request import describe, group_table, point_table
 from apiece.collection._start import start_run
@@ -31,7 +30,7 @@ from apiece.collection.pools import Pool
 from apiece.data import Dataset, Groups
 from apiece.engines import Engine, ReuseEngine
 from apiece.errors import ApieceWarning, StoreError
-from apiece.records import EngineRecord
+from apiece.records import EngineRecord, Stage
 from apiece.store import Manifest, Run, Store
 
 _TASKS: Final = 4  # of a unit of work, if a run grows in rounds: a round may end within a unit
@@ -49,6 +48,8 @@ class Step:
         Time of ``time.monotonic`` after which no unit of work is begun.
     is_focus
         Which valued points matter for the answer; None for all.
+    at
+        The size that matters for the answer; None for all.
     is_checked
         Whether a step of this process came before.
     seconds, is_late
@@ -57,6 +58,7 @@ class Step:
 
     deadline: float = math.inf
     is_focus: BoolArray | None = None
+    at: float | None = None
     is_checked: bool = False
     seconds: float = 0.0
     is_late: bool = False
@@ -96,7 +98,7 @@ class Collection:
     engine: Engine
     store: Store
     pool: Pool
-    valued: IntArray
+    valued: Positions
     groups: Groups | None
     ends: Sequence[int]
     design: DesignName | None
@@ -206,36 +208,36 @@ class Collection:
         if known is not None and known.samples > wanted.samples:
             wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
         seed = seed_from(known.seed if known and self.random_state is None else self.random_state)
+        stages = () if self.groups is not None else self._stages(wanted, known, step)
         if self.is_reuse:
             plan = plan_trainings(wanted, dataset, self.valued, seed=seed, rotates=rotates)
+            plan = replace(plan, stages=stages)
             return plan, scored_in_turns(engine) if rotates else engine
-        drawn: dict[str, Any] = {
-            "n_pool": dataset.n_pool,
-            "seed": seed,
-            "strata": dataset.y if dataset.is_classification else None,
-            "class_names": None if dataset.classes is None else dataset.classes.tolist(),
-            "rotates": rotates,
-        }
+        drawn: dict[str, Any] = {**drawn_from(dataset), "seed": seed, "rotates": rotates}
         if self.groups is not None:
             size = self.group_size
             return make_group_plan(
                 wanted, **self.groups._asdict(), group_size=size, **drawn
             ), engine
-        stages = self._stages(amount, known, step)
         tasks = make_plan(wanted, points=self.valued, stages=stages, **drawn)
         return replace(tasks, is_sample=self.is_sample), engine
 
-    def _stages(self, amount: int, known: Manifest | None, step: Step | None) -> tuple[Stage, ...]:
+    def _stages(
+        self, wanted: Design, known: Manifest | None, step: Step | None
+    ) -> tuple[Stage, ...]:
         """Return the stages of a run; if it grows, with one for the new tasks."""
         if known is None:
             return ()
         stages = tuple(Stage.from_json(stage) for stage in known.stages or [])
-        is_focus = None if step is None else step.is_focus
-        if amount <= known.samples or (is_focus is None and not stages):
+        is_focus, at = (None, None) if step is None else (step.is_focus, step.at)
+        if at is not None and wanted.name == "grid":
+            at = None  # its sizes take turns
+        if wanted.samples <= known.samples or (is_focus is None and at is None and not stages):
             return stages
         if is_focus is None:
             is_focus = np.ones(len(self.valued), dtype=bool)
-        return (*stages, Stage(known.layout.n_tasks, is_focus))
+        size = 0 if at is None else int(np.clip(round(at), wanted.k_min, wanted.k_max))
+        return (*stages, Stage(known.layout.n_tasks, is_focus, size=size))
 
     def _manifest(
         self,

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import BoolArray, IntArray
+from apiece._base.typing import BoolArray, IntArray, Positions
 from apiece.collection._balance import allocate, check_sizes
 from apiece.collection._design import Design
-from apiece.collection._focus import Stage, focused
 from apiece.collection._rotation import (
     LEAST_OF_A_CLASS,
     LEAST_ROWS,
@@ -27,8 +26,9 @@ from apiece.collection._rotation import (
     as_bits,
     largest_size,
 )
+from apiece.data import Dataset
 from apiece.errors import CardinalityError, PlanError
-from apiece.records import Task
+from apiece.records import Stage, Task, focused, stage_size
 
 _PARTITION_STREAM = (0, 0)  # tasks use keys of length one
 
@@ -55,7 +55,7 @@ class DrawnPlan:
         Whether tasks score on rows of the pool that are drawn with them, instead of on a
         validation set.
     stages
-        From some task on, most tasks value some of the points alone (`Stage`).
+        From some task on, most tasks value some of the points alone, or have one size (`Stage`).
     is_sample
         Whether the validation set is a sample of the population that matters.
 
@@ -69,7 +69,7 @@ class DrawnPlan:
     design: Design
     seed: int
     strata: IntArray
-    points: IntArray
+    points: Positions
     round_sizes: IntArray
     n_contributions: int = 0
     rotates: bool = False
@@ -85,8 +85,12 @@ class DrawnPlan:
             raise IndexError(f"task {index} is not among the {len(self)} tasks of the plan")
         round_index, block_index = divmod(index, len(self.blocks))
         block = self.blocks[block_index]
-        task = self._draw(index, block, int(self.round_sizes[round_index]))
+        task = self._draw(index, block, self.size_of(index, int(self.round_sizes[round_index])))
         return focused(task, self.points, self.stages, self.seed)
+
+    def size_of(self, index: int, size: int) -> int:
+        """Return the size of a task: that of its round or its stage, or 0 if it is drawn."""
+        return size or stage_size(index, self.stages, self.seed)
 
     @property
     def points_per_task(self) -> int:
@@ -220,11 +224,35 @@ def _draw_without(rng: np.random.Generator, members: IntArray, count: int, alone
     return members[chosen]
 
 
+class Drawn(TypedDict):
+    """What training sets are drawn from, see `make_plan`."""
+
+    n_pool: int
+    strata: IntArray | None
+    class_names: list[object] | None
+
+
+def drawn_from(dataset: Dataset) -> Drawn:
+    """Return what `make_plan` needs to know of a dataset.
+
+    Examples
+    --------
+    >>> from apiece.data import load_demo
+    >>> drawn_from(load_demo()[0])["n_pool"]
+    369
+    """
+    return {
+        "n_pool": dataset.n_pool,
+        "strata": dataset.y if dataset.is_classification else None,
+        "class_names": None if dataset.classes is None else dataset.classes.tolist(),
+    }
+
+
 def make_plan(
     design: Design,
     *,
     n_pool: int,
-    points: IntArray,
+    points: Positions,
     seed: int,
     strata: IntArray | None = None,
     class_names: Sequence[object] | None = None,
@@ -252,7 +280,7 @@ def make_plan(
     rotates
         Whether tasks score on rows of the pool that are drawn with them (`Rotation`).
     stages
-        From some task on, most tasks value some of the points alone.
+        From some task on, most tasks value some of the points alone, or have one size.
 
     Raises
     ------
@@ -267,19 +295,20 @@ def make_plan(
     >>> plan[0].cardinality in range(5, 11)
     True
     """
-    points = np.unique(points)
+    points = Positions(np.unique(points))
     if len(points) == 0:
         raise PlanError(
             "no points are to be valued: expected at least one. Pass points=, or candidates=."
         )
     codes = np.zeros(n_pool, dtype=np.int64) if strata is None else strata
     names = class_names if strata is not None else None
-    empty = DrawnPlan(design, seed, codes, points, np.empty(0, dtype=np.int64), rotates=rotates)
+    nothing = np.empty(0, dtype=np.int64)
+    empty = DrawnPlan(design, seed, codes, points, nothing, rotates=rotates, stages=stages)
     if rotates:
         check_rotation(design, codes, names)
     check_sizes(design.k_min, design.k_max, np.bincount(codes), empty.most, names)
     round_sizes, n_contributions = _rounds(empty)
-    plan = replace(empty, round_sizes=round_sizes, n_contributions=n_contributions, stages=stages)
+    plan = replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
     if not stages:
         return plan
     n_left = sum(len(plan[index].points) for index in range(len(plan)))
@@ -340,7 +369,8 @@ def _rounds(plan: DrawnPlan) -> tuple[IntArray, int]:
         for turn, size in enumerate(turns):
             while have[turn].min() < level:
                 for number, block in enumerate(blocks):
-                    task = plan._draw(len(rounds) * len(blocks) + number, block, size)
+                    index = len(rounds) * len(blocks) + number
+                    task = plan._draw(index, block, plan.size_of(index, size))
                     have[turn, place[task.points]] += 1
                 rounds.append(size)
     return np.array(rounds, dtype=np.int64), int(have.sum())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +29,7 @@ from apiece.collection._trainings import DEFAULT
 from apiece.data import Dataset
 from apiece.engines import Engine, RefitEngine, choose_engine
 from apiece.errors import ApieceWarning, PlanError
-from apiece.losses import Loss
+from apiece.losses import LossLike
 from apiece.store import MemoryStore, Run
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def plan(
     sizes: Sequence[int] | None = None,
     samples: int | None = None,
     trainings: int | None = None,
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     engine: str | Engine | type[Engine] = "auto",
     points: npt.ArrayLike | None = None,
     scoring: Scoring = "auto",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from apiece._base.code import code_digest
 from apiece._base.machine import describe_machine
-from apiece._base.typing import AnyArray, IntArray
+from apiece._base.typing import AnyArray, Positions
 from apiece.collection._design import log_spaced
 from apiece.collection._groups import GroupPlan
 from apiece.collection._plan import DrawnPlan
@@ -23,6 +23,7 @@ from apiece.collection._trainings import TrainingPlan
 from apiece.data import Dataset, Groups
 from apiece.engines import Engine, sample_of, surrogate_of
 from apiece.errors import PlanError
+from apiece.laws.sizes import middle
 from apiece.store import SCHEMA_VERSION, FolderStore, Layout, Manifest, MemoryStore, Store
 
 if TYPE_CHECKING:
@@ -80,12 +81,12 @@ def store_of(to: str | Path | Store | None) -> Store:
     return to if isinstance(to, Store) else FolderStore(to)
 
 
-def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
+def positions(points: npt.ArrayLike | None, dataset: Dataset) -> Positions:
     """Return the positions to value: the chosen pool points, then every candidate."""
     n_pool = dataset.n_pool
-    outside = np.arange(n_pool, dataset.n_points)
+    outside = Positions(np.arange(n_pool, dataset.n_points))
     if points is None:
-        return np.arange(dataset.n_points)
+        return Positions(np.arange(dataset.n_points))
     given = np.asarray(list(points) if isinstance(points, range) else points)
     if given.size == 0:
         return outside
@@ -103,7 +104,7 @@ def positions(points: npt.ArrayLike | None, dataset: Dataset) -> IntArray:
             f"points holds {int(bad[0])}: expected positions from 0 to {n_pool - 1}, one for each "
             "point of the pool. Turn ids into positions with dataset.positions(ids)."
         )
-    return np.concatenate([np.unique(given), outside])
+    return Positions(np.concatenate([np.unique(given), outside]))
 
 
 def describe(
@@ -162,7 +163,8 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
 
     Where scoring rows rotate or are a sample, and where each training serves all points,
-    ``theory_<size>_<term>`` are what theory says of each point. In the first two cases
+    ``theory_<size>_<term>`` are what theory says of each point; with rotating rows only if models
+    have fewer parameters than rows at the median size. In the first two cases
     ``rows_<size>_<size>`` are the covariance that the choice of rows gives to it.
     """
     import pandas as pd
@@ -185,6 +187,9 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     if not ((uses_theory or sample is not None) and surrogate.is_available):
         return table
     sizes = log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
+    is_rotating = isinstance(plan, DrawnPlan) and sample is None
+    if is_rotating and not surrogate.describes(round(middle((sizes[0], sizes[-1])))):
+        return table
     terms = {}
     if sample is None or sample.is_of_the_pool:
         terms = {

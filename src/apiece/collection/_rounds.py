@@ -2,7 +2,8 @@
 
 The sizes of rounds are fixed: each holds about 1.3 times as many samples, or trainings, as the one
 before. So a run can be stopped, resumed and extended, and holds what asking for that many at once
-would give, but for points outside the focus of a criterion, which later rounds value rarely. A
+would give, but for points outside the focus of a criterion, which later rounds value rarely, and
+for a criterion about one size, which most training sets of later rounds have. A
 limit of time makes the last round smaller if the whole one would end too late. If a round takes
 longer than expected, its units of work under way are the last, and the same call goes on from
 there.
@@ -26,6 +27,7 @@ _MULTIPLE: Final = {"samples": 1, "trainings": 32}  # of a unit of work, which i
 _LEAST: Final = 1.05  # growth below which another round is not worth its beginnings
 _MARGIN: Final = 0.9  # share of the time left that a last round is planned for
 _FOCUS: Final = 20  # samples before which intervals are too rough to call a point settled
+_FIRST_AT: Final = {"samples": 20, "trainings": 256}  # before sizes go where the question is
 MOST: Final = {"samples": 1_000, "trainings": 20_000}
 
 
@@ -143,5 +145,6 @@ def _grown(
             return run, f"as many as were asked for, without reaching {criterion!r}"
         may_focus = collection.can_focus and criterion.needs_laws and size >= _FOCUS
         focus = criterion.undecided(state) if may_focus else None
-        step = Step(deadline, focus, is_checked=True)
+        at = criterion.at if size >= _FIRST_AT[unit] else None
+        step = Step(deadline, focus, at, is_checked=True)
         before, had, size = state, size, following

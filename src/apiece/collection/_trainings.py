@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import IntArray
+from apiece._base.typing import IntArray, Positions
 from apiece.collection._design import Design
 from apiece.data import Dataset
 from apiece.engines import Engine, ReuseEngine
 from apiece.errors import CardinalityError, PlanError
-from apiece.records import Task
+from apiece.records import Stage, Task, stage_size
 
 DEFAULT: Final = 2_000  # trainings
 _MOST: Final = 1_000_000
@@ -47,6 +47,8 @@ class TrainingPlan:
         Positions to value, rising.
     rotates
         Whether rows of the pool score, instead of a validation set.
+    stages
+        From some training on, most have one size (`Stage`).
 
     Examples
     --------
@@ -62,8 +64,9 @@ class TrainingPlan:
     seed: int
     strata: IntArray
     n_pool: int
-    points: IntArray
+    points: Positions
     rotates: bool = False
+    stages: tuple[Stage, ...] = ()
 
     points_per_task = 1  # a unit of work counts trainings
 
@@ -94,6 +97,7 @@ class TrainingPlan:
         rng, sizes = stream(self.seed, index), self.design.sizes
         is_grid = self.design.name == "grid"
         k = sizes[index % len(sizes)] if is_grid else self.design.draw_size(rng)
+        k = stage_size(index, self.stages, self.seed) or k
         subset = self._with_every_class(rng.choice(len(self.strata), k, replace=False), rng)
         is_outside = np.ones(len(self.strata), dtype=bool)
         is_outside[subset] = False
@@ -167,7 +171,7 @@ def plan_trainings(
         if dataset.is_classification
         else np.zeros(n, dtype=np.int64)
     )
-    return TrainingPlan(design, seed, strata, n_pool, np.unique(points), rotates)
+    return TrainingPlan(design, seed, strata, n_pool, Positions(np.unique(points)), rotates)
 
 
 def refuse_trainings(trainings: int | None, engine: Engine, *, has_groups: bool) -> None:

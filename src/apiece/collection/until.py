@@ -75,25 +75,27 @@ class Round:
         return quick_laws(self.run)
 
     def look(self) -> None:
-        """Compute what criteria look at now, since the run will grow."""
-        self.mean, self.has_sign  # noqa: B018  # kept
+        """Fit the laws now, since the run will grow."""
+        self.laws  # noqa: B018  # kept
 
     def at(self, elapsed: float, expected: float) -> Round:
         """Return the same round at another time."""
         now = replace(self, elapsed=elapsed, expected=expected)
-        known = ("laws", "mean", "has_sign")
-        now.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        if "laws" in self.__dict__:
+            now.__dict__["laws"] = self.laws
         return now
 
-    @cached_property
-    def mean(self) -> FloatArray:
-        """Expected contributions at the middle of the sampled sizes, nan as zero."""
-        return np.nan_to_num(self.laws.mean(self.laws.k_ref))
+    def size(self, at: float | None = None) -> float:
+        """Return the size that a criterion looks at: by default the middle of the sampled ones."""
+        return self.laws.k_ref if at is None else at
 
-    @cached_property
-    def has_sign(self) -> BoolArray:
-        """Which points have an interval that does not hold zero."""
-        low, high = self.laws.interval(self.laws.k_ref, level=_LEVEL)
+    def mean(self, at: float | None = None) -> FloatArray:
+        """Return expected contributions at a size, nan as zero."""
+        return np.nan_to_num(self.laws.mean(self.size(at)))
+
+    def has_sign(self, at: float | None = None) -> BoolArray:
+        """Return which points have an interval at a size that does not hold zero."""
+        low, high = self.laws.interval(self.size(at), level=_LEVEL)
         return np.asarray((low > 0) | (high < 0))
 
 
@@ -105,6 +107,9 @@ class Criterion(ABC):
 
     limit: float = math.inf
     """Seconds after which it is met whatever else."""
+
+    at: float | None = None
+    """The size that it is about: most training sets of later rounds have it. None for no one."""
 
     def undecided(self, now: Round) -> BoolArray | None:
         """Return which points can still change whether it is met; None for all.
@@ -140,6 +145,11 @@ class _Both(Criterion):
     def limit(self) -> float:  # type: ignore[override]  # a constant of others
         return (max if self.is_and else min)(self.one.limit, self.other.limit)
 
+    @property
+    def at(self) -> float | None:  # type: ignore[override]  # a constant of others
+        found = {each.at for each in (self.one, self.other) if each.needs_laws}
+        return found.pop() if len(found) == 1 else None
+
     def __repr__(self) -> str:
         return f"{self.one!r} {'and' if self.is_and else 'or'} {self.other!r}"
 
@@ -170,26 +180,28 @@ class _Seconds(Criterion):
 @dataclass(frozen=True, repr=False)
 class _Width(Criterion):
     relative: float
+    at: float | None = None
 
     def __repr__(self) -> str:
-        return f"intervals of a relative width of {self.relative:g}"
+        return f"intervals of a relative width of {self.relative:g}{_at(self.at)}"
 
     def is_met(self, now: Round) -> bool:
-        low, high = now.laws.interval(now.laws.k_ref, level=_LEVEL)
-        return bool(np.nanmedian(high - low) / 2 <= self.relative * now.mean.std())
+        low, high = now.laws.interval(now.size(self.at), level=_LEVEL)
+        return bool(np.nanmedian(high - low) / 2 <= self.relative * now.mean(self.at).std())
 
 
 @dataclass(frozen=True, repr=False)
 class _Top(Criterion):
     m: int
     probability: float
+    at: float | None = None
 
     def __repr__(self) -> str:
-        return f"the top {self.m} known with probability {self.probability:g}"
+        return f"the top {self.m}{_at(self.at)} known with probability {self.probability:g}"
 
     def is_met(self, now: Round) -> bool:
-        m = min(self.m, len(now.mean))
-        best = np.argsort(-now.mean, kind="stable")[:m]
+        mean = now.mean(self.at)
+        best = np.argsort(-mean, kind="stable")[: min(self.m, len(mean))]
         return bool(self._chances(now)[best].mean() >= self.probability)
 
     def undecided(self, now: Round) -> BoolArray:
@@ -198,29 +210,31 @@ class _Top(Criterion):
 
     def _chances(self, now: Round) -> FloatArray:
         """Return the probability of each point to be among the best, shape ``(n_points,)``."""
-        m, laws = min(self.m, len(now.mean)), now.laws
+        laws = now.laws
         draws = laws.draws(_DRAWS, random_state=0)
-        k = np.array([laws.k_ref])
+        m, k = min(self.m, draws.shape[1]), np.array([now.size(self.at)])
         curves = np.stack([np.nan_to_num(laws.family.mean(draw, k)[:, 0]) for draw in draws])
         among = np.argpartition(-curves, m - 1, axis=1)[:, :m]
-        return np.bincount(among.ravel(), minlength=len(now.mean)) / _DRAWS
+        return np.bincount(among.ravel(), minlength=draws.shape[1]) / _DRAWS
 
 
 @dataclass(frozen=True, repr=False)
 class _Signs(Criterion):
     gain: float
+    at: float | None = None
 
     def __repr__(self) -> str:
-        return "all signs that can be known"
+        return f"all signs{_at(self.at)} that can be known"
 
     def is_met(self, now: Round) -> bool:
         if now.before is None:
             return False
-        fresh = now.has_sign & ~now.before.has_sign
-        return bool(now.has_sign.any() and fresh.mean() < self.gain)
+        has_sign = now.has_sign(self.at)
+        fresh = has_sign & ~now.before.has_sign(self.at)
+        return bool(has_sign.any() and fresh.mean() < self.gain)
 
     def undecided(self, now: Round) -> BoolArray:
-        return ~now.has_sign
+        return ~now.has_sign(self.at)
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,7 +247,9 @@ class _Stable(Criterion):
     def is_met(self, now: Round) -> bool:
         rounds = [now, now.before, None if now.before is None else now.before.before]
         return all(
-            one is not None and two is not None and _ranks_agree(one.mean, two.mean, self.agreement)
+            one is not None
+            and two is not None
+            and _ranks_agree(one.mean(), two.mean(), self.agreement)
             for one, two in pairwise(rounds)
         )
 
@@ -261,6 +277,8 @@ def quick_laws(run: Run) -> Laws:
 def seconds(limit: float) -> Criterion:
     """Stop in time for a number of seconds: before a round that would end later.
 
+    Examples
+    --------
     >>> seconds(30)
     30 seconds
     """
@@ -270,31 +288,42 @@ def seconds(limit: float) -> Criterion:
 def minutes(limit: float) -> Criterion:
     """Stop in time for a number of minutes.
 
+    Examples
+    --------
     >>> minutes(10)
     10 minutes
     """
     return _Seconds(60 * _positive("minutes", limit))
 
 
-def width(relative: float) -> Criterion:
+def width(relative: float, *, at: float | None = None) -> Criterion:
     """Stop when 90 % intervals are narrow.
 
     Met when half of the median width is at most ``relative`` times the standard deviation of the
-    points' expected contributions, at the middle of the sampled sizes.
+    points' expected contributions, at the size ``at``, or at the middle of the sampled sizes. Most
+    training sets of later rounds have the size ``at``, or the sampled one that is nearest.
 
+    Examples
+    --------
     >>> width(0.5)
     intervals of a relative width of 0.5
     """
-    return _Width(_positive("relative", relative))
+    return _Width(_positive("relative", relative), _size(at))
 
 
-def top(m: int, probability: float = 0.9) -> Criterion:
+def top(m: int, probability: float = 0.9, *, at: float | None = None) -> Criterion:
     """Stop when the best points are known.
 
-    Met when, of the ``m`` points that seem best, this share is expected to be among the ``m`` best.
+    Met when, of the ``m`` points that seem best, this share is expected to be among the ``m`` best,
+    at the size ``at``, or at the middle of the sampled sizes. Most training sets of later rounds
+    have the size ``at``, or the sampled one that is nearest.
 
+    Examples
+    --------
     >>> top(20)
     the top 20 known with probability 0.9
+    >>> top(20, at=1000)
+    the top 20 at size 1,000 known with probability 0.9
     """
     if m != int(m) or m < 1:
         raise PlanError(f"top({m!r}): expected a whole number of at least 1, such as top(20).")
@@ -302,19 +331,22 @@ def top(m: int, probability: float = 0.9) -> Criterion:
         raise PlanError(
             f"probability={probability!r}: expected a number between 0 and 1, such as 0.9."
         )
-    return _Top(int(m), float(probability))
+    return _Top(int(m), float(probability), _size(at))
 
 
-def signs(gain: float = 0.02) -> Criterion:
+def signs(gain: float = 0.02, *, at: float | None = None) -> Criterion:
     """Stop when all signs that can be known are known.
 
     Met when the last round added the sign of less than a share ``gain`` of all points: their 90 %
-    intervals no longer held zero.
+    intervals no longer held zero, at the size ``at``, or at the middle of the sampled sizes. Most
+    training sets of later rounds have the size ``at``, or the sampled one that is nearest.
 
+    Examples
+    --------
     >>> signs()
     all signs that can be known
     """
-    return _Signs(_positive("gain", gain))
+    return _Signs(_positive("gain", gain), _size(at))
 
 
 def stable(agreement: float = 0.98) -> Criterion:
@@ -323,6 +355,8 @@ def stable(agreement: float = 0.98) -> Criterion:
     Met when the rank correlation of values with those of the round before is at least
     ``agreement``, twice in a row.
 
+    Examples
+    --------
     >>> stable()
     an order of points that stays the same (0.98)
     """
@@ -339,8 +373,8 @@ def parse(words: str) -> Criterion:
     Parameters
     ----------
     words
-        ``30s``, ``10m``, ``2h``, ``top 20``, ``top 20 0.95``, ``width 0.3``, ``signs``,
-        ``stable``; several joined by ``or`` and ``and`` (which binds more strongly).
+        ``30s``, ``10m``, ``2h``, ``top 20``, ``top 20 0.95``, ``top 20 at 1000``, ``width 0.3``,
+        ``signs``, ``stable``; several joined by ``or`` and ``and`` (which binds more strongly).
     """
     whole: Criterion | None = None
     for part in re.split(r"\s+or\s+|\s*\|\s*", words.strip()):
@@ -357,12 +391,15 @@ def parse(words: str) -> Criterion:
 def _parse_one(word: str) -> Criterion:
     time = re.fullmatch(r"([0-9.]+)\s*([smh])[a-z]*", word)
     name, *numbers = word.split() or [""]
+    about: dict[str, float] = {}
     try:
+        if name != "stable" and numbers[-2:-1] == ["at"]:
+            about, numbers = {"at": float(numbers[-1].replace(",", ""))}, numbers[:-2]
         if time:
             return seconds(float(time[1]) * _UNITS[time[2]])
         if name in _WORDS:
             given = [int(n) if name == "top" and not i else float(n) for i, n in enumerate(numbers)]
-            found: Criterion = _WORDS[name](*given)
+            found: Criterion = _WORDS[name](*given, **about)
             return found
     except (ValueError, TypeError):
         pass
@@ -382,6 +419,14 @@ def as_criterion(until: object) -> Criterion:
         f"until={until!r} does not say when to stop: expected a criterion of apiece.until or its "
         "words. Pass for example until=apiece.until.minutes(10), or until='10m'."
     )
+
+
+def _size(at: object) -> float | None:
+    return None if at is None else _positive("at", at)
+
+
+def _at(at: float | None) -> str:
+    return "" if at is None else f" at size {at:,g}"
 
 
 def _positive(name: str, number: Any) -> float:

@@ -8,9 +8,19 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from apiece._base.progress import tracking
 from apiece._base.rng import RandomState, seed_from
-from apiece._base.typing import AnyArray
-from apiece.data._options import ArrayOptions, FilePath, Kind, Names, Steps, Table, TableOptions
+from apiece._base.typing import AnyArray, PointIds
+from apiece.data._options import (
+    ArrayOptions,
+    FileOptions,
+    FilePath,
+    Kind,
+    Names,
+    Steps,
+    Table,
+    TableOptions,
+)
 from apiece.data._points import PointSet
 from apiece.data._rows import join_rows
 from apiece.errors import DataError
@@ -216,10 +226,12 @@ class Dataset(PointSet):
         seed = seed_from(random_state)
         split = split_table(part, columns, goal, validation, seed)
         steps = {"standardize": standardize, "impute": impute, "text_features": text_features}
-        fitted, rows, how = fit_cells(preprocess, steps, split.pool, columns.roles, seed)
+        with tracking(None, title="reading the table", unit="rows"):  # texts take a while
+            fitted, rows, how = fit_cells(preprocess, steps, split.pool, columns.roles, seed)
+            fields = fields_of_parts(split, rows, goal, fitted, columns.features)
         dropped = list(columns.dropped)
         dataset = cls(
-            **fields_of_parts(split, rows, goal, fitted, columns.features),
+            **fields,
             preprocessing={"from": "table", "dropped": dropped, "validation": split.done, **how},
             columns=columns,
             group_column=columns.groups,
@@ -336,7 +348,7 @@ class Dataset(PointSet):
         *,
         target: str | None = None,
         standardize: bool | None = None,
-        **options: Any,
+        **options: Unpack[FileOptions],
     ) -> Dataset:
         """Make a dataset from a csv, tsv, Parquet or npz file, by its suffix.
 
@@ -399,7 +411,7 @@ class Dataset(PointSet):
             self,
             rows=join_rows(self.rows, new.rows),
             points_y=np.concatenate([self.points_y, new.y]),
-            ids=np.concatenate([self.ids, cast(AnyArray, new.ids)]),
+            ids=PointIds(np.concatenate([self.ids, cast(AnyArray, new.ids)])),
             source=joined(self.source, candidates, ids),
             groups=new.groups,
             sample_weight=None if weight is None else np.append(weight, cast(AnyArray, new.weight)),

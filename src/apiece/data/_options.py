@@ -15,8 +15,8 @@ Steps: TypeAlias = dict[Literal["standardize", "impute"], bool]
 Table: TypeAlias = Any  # a pandas or polars frame, an Arrow table, or anything that reads as one
 
 
-class TableOptions(TypedDict, total=False):
-    """Options of `Dataset.from_pandas`, where they are described."""
+class FileOptions(TypedDict, total=False):
+    """Options of `Dataset.from_file`, described in `Dataset.from_pandas`."""
 
     validation: float | Table | FilePath | None
     preprocess: Any
@@ -26,12 +26,17 @@ class TableOptions(TypedDict, total=False):
     sample_weight: str | None
     drop: Names
     categorical: Names
-    standardize: bool
     impute: bool
     kind: Kind | None
     text_features: int
     candidates: Table | FilePath | None
     random_state: RandomState
+
+
+class TableOptions(FileOptions, total=False):
+    """Options of `Dataset.from_pandas`, where they are described."""
+
+    standardize: bool
 
 
 class ArrayOptions(TypedDict, total=False):

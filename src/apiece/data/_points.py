@@ -12,7 +12,7 @@ import numpy as np
 
 from apiece._base.check import check_text, some
 from apiece._base.html import facts_html
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray, PointIds, Positions
 from apiece.data._fingerprint import digest
 from apiece.data._options import Kind
 from apiece.data._rows import Rows, as_dense, is_frame, parts_of, take_rows, why_not_dense
@@ -85,7 +85,7 @@ class PointSet:
     n_pool: int
     rows_val: Rows
     y_val: AnyArray
-    ids: AnyArray
+    ids: PointIds
     kind: Kind
     classes: AnyArray | None
     feature_names: tuple[str, ...]
@@ -284,7 +284,7 @@ class PointSet:
             rows=self.take(positions),
             points_y=self.points_y[positions],
             n_pool=n_pool,
-            ids=self.ids[positions],
+            ids=PointIds(self.ids[positions]),
             groups=None if groups is None else groups[positions],
             sample_weight=None if weight is None else weight[positions],
         )
@@ -297,9 +297,11 @@ class PointSet:
         """Return the target of every point as it was given, shape ``(n_points,)``."""
         return self.points_y if self.classes is None else self.classes[self.points_y]
 
-    def positions(self, ids: object) -> IntArray:
+    def positions(self, ids: object) -> Positions:
         """Return the positions of points by their ids, shape ``(n_ids,)``.
 
+        Examples
+        --------
         >>> from apiece.data import Dataset
         >>> Dataset.from_arrays([[0], [1], [2], [3]], [0, 1, 0, 1], ids=list("abcd"),
         ...                     X_val=[[4], [5]], y_val=[0, 1]).positions(["c", "a"])
@@ -307,7 +309,7 @@ class PointSet:
         """
         from apiece.data._ids import find_ids
 
-        return find_ids(ids, self.ids, others=self.ids_val)
+        return Positions(find_ids(ids, self.ids, others=self.ids_val))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -28,12 +28,14 @@ from apiece.records._scope import (
     scope_of,
     scoped,
 )
+from apiece.records._stages import CHANCE, Stage, chances, extra_sizes, focused, stage_size
 from apiece.records._table import Stored, StoredTrainings, Table, Trained
 from apiece.records._tasks import Outcome, Plan, Task
 from apiece.records._trainings import Lists, Trainings
 
 __all__ = [
     "ALL_ROWS",
+    "CHANCE",
     "POPULATION",
     "SCORING_ROWS",
     "Anchor",
@@ -47,6 +49,7 @@ __all__ = [
     "Provenance",
     "Recipe",
     "Snapshot",
+    "Stage",
     "Stored",
     "StoredTrainings",
     "Table",
@@ -56,9 +59,13 @@ __all__ = [
     "Trainings",
     "blocks_of",
     "caveat",
+    "chances",
+    "extra_sizes",
+    "focused",
     "in_words",
     "marked",
     "scope_of",
     "scoped",
     "small_print",
+    "stage_size",
 ]

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.arrow import ArrowTable
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places, PointIds
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROWS: Final = ("task", "k", "point", "delta", "loss", "control", "active", "weight")
+_ROWS: Final = ("task", "k", "point", "delta", "loss", "control", "active", "weight", "chance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,8 @@ class Contributions(ArrowTable):
         are for the given scoring rows.
     weight
         Number of contributions that each row counts for, shape ``(n_rows,)``; None for one.
+    chance
+        That the task valued the point, see `Stage`, shape ``(n_rows,)``; None for one.
     theory
         Terms of the theory of each point; None if unknown.
 
@@ -99,11 +101,12 @@ class Contributions(ArrowTable):
     point: Places
     delta: FloatArray
     loss: FloatArray
-    ids: AnyArray
+    ids: PointIds
     attrs: dict[str, Any] = field(default_factory=dict)
     control: FloatArray | None = None
     active: IntArray | None = None
     weight: FloatArray | None = None
+    chance: FloatArray | None = None
     theory: Theory | None = None
 
     def __repr__(self) -> str:
@@ -127,6 +130,8 @@ class Contributions(ArrowTable):
     ) -> Contributions:
         """Build a table from columns; without ``task`` every row is a separate task.
 
+        Examples
+        --------
         >>> Contributions.from_arrays(point=[0, 1], k=[10, 10], delta=[0.1, -0.2]).n_points
         2
         """
@@ -154,7 +159,7 @@ class Contributions(ArrowTable):
                 f"point reaches from {point_.min()} to {point_.max()}: expected positions in the "
                 f"{len(names)} ids. Pass ids for every point."
             )
-        return cls(point=Places(point_), ids=names, attrs=dict(attrs or {}), **columns)
+        return cls(point=Places(point_), ids=PointIds(names), attrs=dict(attrs or {}), **columns)
 
     @classmethod
     def concat(cls, parts: Iterable[Contributions]) -> Contributions:
@@ -199,6 +204,8 @@ class Contributions(ArrowTable):
     def of(self, points: Places) -> Contributions:
         """Return only the rows of some points, with their ids.
 
+        Examples
+        --------
         >>> table = Contributions.from_arrays(point=[0, 1, 2], k=[9, 9, 9], delta=[0.1, 0.2, 0.3])
         >>> table.of(np.array([2, 0])).table()["delta"].tolist()
         [0.1, 0.3]
@@ -208,7 +215,7 @@ class Contributions(ArrowTable):
         kept = self.where(place[self.point] >= 0)
         theory = None if self.theory is None else self.theory.of(points)
         point = Places(place[kept.point])
-        return replace(kept, point=point, ids=self.ids[points], theory=theory)
+        return replace(kept, point=point, ids=PointIds(self.ids[points]), theory=theory)
 
     def between(self, low: int, high: int) -> Contributions:
         """Return only the rows at cardinalities from ``low`` to ``high``."""
@@ -221,6 +228,8 @@ class Contributions(ArrowTable):
     def losses(self) -> Moments:
         """Summarise the known losses $L(f_D)$, one for each task, by cardinality: one row.
 
+        Examples
+        --------
         >>> table = Contributions.from_arrays(
         ...     task=[0, 0, 1], point=[0, 1, 0], k=[9, 9, 9], delta=[0, 0, 0], loss=[1, 1, 2]
         ... )
@@ -246,6 +255,22 @@ class Contributions(ArrowTable):
             for name in _ROWS
         }
         return replace(self, **columns)
+
+    def by_chance(self) -> Contributions:
+        """Return the table with rows that count as if every task had valued all points.
+
+        For sums over points: a row counts one over the chance that it had to be drawn.
+
+        Examples
+        --------
+        >>> table = Contributions.from_arrays(point=[0, 1], k=[9, 9], delta=[0.1, 0.2])
+        >>> replace(table, chance=np.array([1.0, 0.125])).by_chance().weight
+        array([1., 8.])
+        """
+        if self.chance is None:
+            return self
+        weight = 1.0 if self.weight is None else self.weight
+        return replace(self, weight=np.asarray(weight / self.chance), chance=None)
 
     def table(self) -> pd.DataFrame:
         """Return the rows as pandas: ``task``, ``k``, ``point`` (its id), ``delta``, ``loss``."""

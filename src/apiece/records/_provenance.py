@@ -116,6 +116,8 @@ class Provenance(Record):
     def of(cls, attrs: Mapping[str, Any]) -> Self:
         """Return the typed view of attributes; entries that do not fit are in ``more``.
 
+        Examples
+        --------
         >>> known = Provenance.of({"seed": 3, "design": {"name": "grid", "sizes": [1, 2]}})
         >>> known.seed, known.design.name
         (3, 'grid')

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
+from apiece._base.typing import AnyArray, BoolArray, IntArray, Places, PointIds
 from apiece.records._moments import Moments
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Table(Trained, Protocol):
     """Contributions for a fit, in memory or streamed from a disk."""
 
     @property
-    def ids(self) -> AnyArray:
+    def ids(self) -> PointIds:
         """The points' names, shape ``(n_points,)``."""
         ...
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from apiece._base.arrow import ArrowTable
-from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, PointIds
 from apiece.records._contributions import Contributions
 from apiece.records._moments import Moments
 
@@ -89,7 +89,7 @@ class Trainings(ArrowTable):
     trained: Lists
     scored: Lists
     row_loss: FloatArray
-    ids: AnyArray
+    ids: PointIds
     labels: AnyArray
     is_pool: BoolArray
     is_valued: BoolArray

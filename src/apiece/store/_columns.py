@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apiece._base.typing import AnyArray
+from apiece._base.typing import AnyArray, PointIds
 from apiece.records import Lists, Theory, Trainings
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def trainings_of(
         trained=Lists(join("n_trained", np.int64), join("trained", np.int32)),
         scored=Lists(join("n_scored", np.int64), join("scored", np.int32)),
         row_loss=join("row_loss", np.float32),
-        ids=points["id"].to_numpy(),
+        ids=PointIds(points["id"].to_numpy()),
         labels=points["label"].to_numpy(),
         is_pool=(points["role"] == "pool").to_numpy(),
         is_valued=points["valued"].to_numpy(dtype=bool),

@@ -255,8 +255,8 @@ def file_system(where: str | Path) -> LocalFolder | ObjectStore:
     if "::" in scheme or not rest:
         problem = "chains several file systems" if "::" in scheme else "names no place"
         raise StoreError(
-            f"{redacted(str(where))} {problem}: expected a folder, or a plain address such as "
-            "s3://bucket/run. Point `to` (--to) at one; a folder of such a name is ./name."
+            f"{redacted(f'{scheme}://{rest}')} {problem}: expected a folder, or a plain address "
+            "such as s3://bucket/run. Point `to` (--to) at one; a folder of such a name is ./name."
         )
     return ObjectStore(f"{scheme}://{rest}")
 

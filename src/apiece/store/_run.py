@@ -14,7 +14,7 @@ import numpy as np
 from apiece._base.arrow import ArrowTable
 from apiece._base.check import as_bytes
 from apiece._base.html import facts_html
-from apiece._base.typing import AnyArray, Places
+from apiece._base.typing import AnyArray, Places, PointIds
 from apiece.errors import StoreError
 from apiece.estimators import plain_contributions
 from apiece.records import (
@@ -23,10 +23,13 @@ from apiece.records import (
     Anchor,
     Contributions,
     Moments,
+    Stage,
     Table,
     Theory,
     Trainings,
     caveat,
+    chances,
+    extra_sizes,
     in_words,
 )
 from apiece.store._columns import Joined, theory_of, trainings_of
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from apiece.data import Dataset
-    from apiece.estimators import Estimator
+    from apiece.estimators import Estimator, MethodName
     from apiece.laws import FamilyLike, Laws
 
 
@@ -135,9 +138,9 @@ class Run(ArrowTable):
         return theory_of(self.points)
 
     @property
-    def ids(self) -> AnyArray:
+    def ids(self) -> PointIds:
         """The ids of the valued points, shape ``(n_valued,)``."""
-        return np.asarray(self.points["id"][self.points["valued"]])
+        return PointIds(np.asarray(self.points["id"][self.points["valued"]]))
 
     @property
     def labels(self) -> AnyArray:
@@ -193,6 +196,7 @@ class Run(ArrowTable):
             attrs=self.provenance(),
             control=join("control", np.float64) if self.scope == POPULATION else None,
             active=join("active", np.int64) if self.scope == POPULATION else None,
+            chance=join("chance", np.float64) if self.manifest.stages else None,
             theory=self.theory,
         )
 
@@ -220,7 +224,7 @@ class Run(ArrowTable):
     def streamed(self, memory: int | str) -> Streamed:
         """Return every stored contribution in a form that takes no more than some memory.
 
-        It lives in scratch files in the folder for temporary ones (``TMPDIR``), 28 bytes per
+        It lives in scratch files in the folder for temporary ones (``TMPDIR``), 48 bytes per
         contribution, until the ``with`` block around it ends.
 
         Parameters
@@ -236,6 +240,7 @@ class Run(ArrowTable):
             n_rows=self.progress().n_contributions,
             memory=as_bytes("memory", memory),
             has_control=self.scope == POPULATION,
+            has_chance=bool(self.manifest.stages),
             theory=self.theory,
         )
 
@@ -250,7 +255,7 @@ class Run(ArrowTable):
 
     def laws(
         self,
-        method: str | Estimator | None = None,
+        method: MethodName | Estimator | None = None,
         *,
         family: FamilyLike | None = None,
         dataset: Dataset | None = None,
@@ -311,13 +316,20 @@ class Run(ArrowTable):
         return tasks.moments
 
     def _columns(self) -> Iterator[dict[str, AnyArray]]:
-        """Yield the columns of each shard, ``point`` as a place among the valued points."""
+        """Yield the columns of each shard, ``point`` as a place among the valued points.
+
+        Where stages value some points rarely, ``chance`` is that of each contribution.
+        """
+        stages = [Stage.from_json(stage) for stage in self.manifest.stages or []]
         valued = np.flatnonzero(self.points["valued"].to_numpy())
         place = np.full(len(self.points), -1)
         place[valued] = np.arange(len(valued))
         for index in self.store.indices():
             columns = self.store.read(index).columns
-            yield {**columns, "point": place[columns["point"]]}
+            columns = {**columns, "point": place[columns["point"]]}
+            if stages:
+                columns["chance"] = chances(stages, columns["task"], Places(columns["point"]))
+            yield columns
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -336,6 +348,9 @@ class Run(ArrowTable):
             "design": manifest.design.to_json(),
             "seed": manifest.seed,
         }
+        stages = [Stage.from_json(stage) for stage in manifest.stages or []]
+        if extra := extra_sizes(stages, manifest.layout.n_tasks):
+            facts["extra_sizes"] = [[k, share] for k, share in extra.items()]
         if "rows" in self.points:  # of each group, how many join at once
             facts["groups"] = dict(
                 zip(self.ids.tolist(), self.points["rows"].tolist(), strict=True)

@@ -18,13 +18,13 @@ from typing import Any, Final, Self
 import numpy as np
 
 from apiece._base.files import writing_scratch
-from apiece._base.typing import AnyArray, BoolArray, IntArray, Places
+from apiece._base.typing import AnyArray, BoolArray, IntArray, Places, PointIds
 from apiece.records import Contributions, Moments, Theory, blocks_of
 
 _ROW: Final = np.dtype(
     [
         *(("task", "<i4"), ("k", "<i4"), ("point", "<i4"), ("delta", "<f8"), ("loss", "<f8")),
-        *(("control", "<f8"), ("active", "<i4")),
+        *(("control", "<f8"), ("active", "<i4"), ("chance", "<f8")),
     ]
 )
 _PLAIN: Final = ("task", "k", "point", "delta", "loss")
@@ -44,7 +44,7 @@ class Losses:
         rows = np.flatnonzero(columns["task"] > self._last)
         if len(rows):
             begun: dict[str, Any] = {name: columns[name][rows] for name in _PLAIN}
-            losses = Contributions(**begun, ids=np.empty(0)).losses()
+            losses = Contributions(**begun, ids=PointIds(np.empty(0))).losses()
             self.moments = Moments.joined([self.moments, losses])
             self._last = int(begun["task"].max())
 
@@ -67,6 +67,8 @@ class Streamed:
     has_control
         Whether contributions are about the population: ``control`` and ``active`` then mean
         something.
+    has_chance
+        Whether some contributions had a ``chance`` below one to be drawn.
     theory
         What theory says of each point, or None.
 
@@ -83,15 +85,16 @@ class Streamed:
         self,
         shards: Iterable[dict[str, AnyArray]],
         *,
-        ids: AnyArray,
+        ids: PointIds,
         attrs: dict[str, Any],
         n_rows: int,
         memory: int,
         has_control: bool = False,
+        has_chance: bool = False,
         theory: Theory | None = None,
     ) -> None:
         self.ids, self.attrs, self.theory = ids, attrs, theory
-        self._has_control = has_control
+        self._has_control, self._has_chance = has_control, has_chance
         n_blocks = -(-n_rows * _BYTES_PER_ROW // max(memory, 1))
         n_blocks = min(max(n_blocks, 1), max(len(ids), 1), _MOST_BLOCKS)
         self._borders = np.linspace(0, len(ids), n_blocks + 1).astype(np.int64)
@@ -210,10 +213,11 @@ class Streamed:
             point=Places(point),
             delta=rows["delta"].copy(),
             loss=rows["loss"].copy(),
-            ids=self.ids[places],
+            ids=PointIds(self.ids[places]),
             attrs=self.attrs,
             control=rows["control"].copy() if self._has_control else None,
             active=rows["active"].astype(np.int64) if self._has_control else None,
+            chance=rows["chance"].copy() if self._has_chance else None,
             theory=None if self.theory is None else self.theory.of(places),
         )
 

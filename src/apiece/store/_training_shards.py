@@ -72,11 +72,11 @@ def to_arrow(columns: dict[str, AnyArray]) -> pa.Table:
     """Return the columns of a shard as a table with lists."""
     import pyarrow as pa
 
-    found: dict[str, Any] = {name: columns[name] for name in _NUMBERS}
+    result: dict[str, Any] = {name: columns[name] for name in _NUMBERS}
     for name, (length, _) in _LISTS.items():
         ends = np.concatenate([[0], np.cumsum(columns[length])]).astype(np.int32)
-        found[name] = pa.ListArray.from_arrays(pa.array(ends), pa.array(columns[name]))
-    return pa.table(found)
+        result[name] = pa.ListArray.from_arrays(pa.array(ends), pa.array(columns[name]))
+    return pa.table(result)
 
 
 def from_arrow(table: pa.Table) -> dict[str, AnyArray]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from apiece._base.typing import Positions
 from apiece.collection import Design, Done, Job, Pool, make_plan
 from apiece.data import Dataset
 from apiece.engines import choose_engine
@@ -43,7 +44,9 @@ class PoolContract(ABC):
         dataset = Dataset.from_arrays(X[:_N], y[:_N], X_val=X[_N:], y_val=y[_N:])
         engine, _ = choose_engine(dataset, model="tree", engine="refit")
         design = Design.of((6, 10), samples=80)
-        plan = make_plan(design, n_pool=_N, points=np.arange(_N), seed=1, strata=dataset.y)
+        plan = make_plan(
+            design, n_pool=_N, points=Positions(np.arange(_N)), seed=1, strata=dataset.y
+        )
         return Job(engine, plan, Layout(len(plan), 1, 1), store, n_units=len(plan))
 
     def shards(self, units: list[int]) -> dict[int, Shard]:

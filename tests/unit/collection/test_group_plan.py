@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiece.collection import Design, make_group_plan
+from apiece.collection import Design
+from apiece.collection._groups import make_group_plan
 from apiece.errors import CardinalityError, PlanError
 
 

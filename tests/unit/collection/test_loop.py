@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 import apiece
 from apiece._base.progress import Tracker
-from apiece.collection import Design, make_plan, run_plan
+from apiece.collection import Design, make_plan
+from apiece.collection._loop import run_plan
 from apiece.engines import choose_engine
 from apiece.errors import EngineError, PlanError, StoreError
 

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import apiece
-from apiece.collection import Design, largest_size, make_group_plan, make_plan
+from apiece.collection import Design, largest_size, make_plan
+from apiece.collection._groups import make_group_plan
 from apiece.collection._request import default_sizes
 from apiece.data import groups_of
 from apiece.errors import CardinalityError, PlanError

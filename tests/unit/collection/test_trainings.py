@@ -8,8 +8,8 @@ from numpy.testing import assert_array_equal
 from sklearn.tree import DecisionTreeClassifier
 
 import apiece
-from apiece.collection import TrainingPlan, plan_trainings
 from apiece.collection._design import Design
+from apiece.collection._trainings import TrainingPlan, plan_trainings
 from apiece.errors import CardinalityError, PlanError, StoreError
 
 SETTINGS = {

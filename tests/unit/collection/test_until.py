@@ -11,12 +11,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 import apiece
 from apiece import until
-from apiece.collection._focus import CHANCE, Stage
+from apiece.collection import _rounds
 from apiece.collection._pilot import choose_by_pilot
 from apiece.collection._rounds import targets
 from apiece.collection.until import Round
 from apiece.engines import RefitEngine, ReuseEngine, choose_engine
 from apiece.errors import ApieceWarning, PlanError
+from apiece.estimators import Bayes
+from apiece.records import CHANCE, Stage
 
 REUSE = {
     "model": DecisionTreeClassifier(max_depth=2),
@@ -94,17 +96,25 @@ def test_criteria_combine():
     assert not (yes & no).is_met(now)
     assert not (no | no).needs_laws
     assert (yes | no).needs_laws
+    one, other = until.top(5, at=30), until.signs(at=40)
+    assert (one | no).at == 30
+    assert (one & one).at == 30
+    assert (one | other).at is None
 
 
 def test_words_stand_for_criteria():
     assert until.parse("90s") == until.seconds(90)
     assert until.parse("10m | top 20 0.95") == until.minutes(10) | until.top(20, probability=0.95)
+    assert until.parse("top 20 at 1,000") == until.top(20, at=1000)
+    assert until.parse("signs at 50") == until.signs(at=50)
     assert until.parse("1h and signs or stable") == (
         until.minutes(60) & until.signs() | until.stable()
     )
 
 
-@pytest.mark.parametrize("words", ["", "soon", "top", "top twenty", "10", "top 5 2", "-3s"])
+@pytest.mark.parametrize(
+    "words", ["", "soon", "top", "top twenty", "10", "top 5 2", "-3s", "top 5 at", "stable at 9"]
+)
 def test_words_that_say_nothing_are_refused(words):
     with pytest.raises(PlanError, match="expected"):
         until.parse(words)
@@ -189,6 +199,12 @@ class Never(until.Criterion):
         return False
 
 
+def is_sure(stages, task, point):
+    """Whether a task values a point for sure."""
+    now = [stage for stage in stages if stage.start <= task][-1:]
+    return not now or now[0].is_focus[point]
+
+
 FOCUSED = {**EXACT, "until": until.top(5, probability=0.95), "samples": 60}
 
 
@@ -203,14 +219,19 @@ def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_befor
     ours = {(t, p): d for t, p, d in zip(part.task, part.point, part.delta, strict=True)}
     # Solved next to fewer other points, they agree to the tolerance of the solver.
     assert_allclose(list(ours.values()), [known[key] for key in ours], rtol=1e-5, atol=1e-8)
-    begins = np.array([stage.start for stage in stages])
     rest = []
     for task, point in known:
-        number = np.searchsorted(begins, task, side="right") - 1
-        if number < 0 or stages[number].is_focus[point]:
+        if is_sure(stages, task, point):
             assert (task, point) in ours
         else:
             rest.append((task, point) in ours)
+    chance = np.array([1.0 if is_sure(stages, t, p) else CHANCE for t, p in ours])
+    assert_array_equal(part.chance, chance)
+    with run.streamed("1MB") as streamed:
+        rows = np.concatenate([each.chance for each in streamed.parts()])
+        assert_array_equal(np.sort(rows), np.sort(part.chance))
+        assert_allclose(Bayes().fit(streamed).params, Bayes().fit(part).params)
+    assert whole.chance is None
     # Each has a chance of 1/8; from 400 draws on the standard error is below 0.02.
     assert len(rest) > 400
     assert abs(np.mean(rest) - CHANCE) < 0.06
@@ -234,6 +255,43 @@ def test_a_focused_run_is_the_same_by_workers_and_after_damage_and_can_be_extend
     whole = apiece.collect(data, **EXACT, samples=n + 20).contributions()
     # A plain request values all points again, in the tasks that are new.
     assert (table.task >= start).sum() == (whole.task >= start).sum() > 0
+
+
+@pytest.mark.parametrize("options", [EXACT, REUSE], ids=["pairs", "reuse"])
+def test_most_later_training_sets_have_the_size_of_the_question(
+    data, tmp_path, options, monkeypatch
+):
+    is_reuse = options is REUSE
+    amount = {"trainings": 240} if is_reuse else {"samples": 60}
+    monkeypatch.setitem(_rounds._FIRST_AT, "trainings", 64)
+    criterion = until.width(1e-9, at=28.4)
+    one = apiece.collect(data, to=tmp_path / "one", until=criterion, **options, **amount)
+    two = apiece.collect(data, to=tmp_path / "two", until=criterion, n_jobs=2, **options, **amount)
+    assert one.progress().digest == two.progress().digest
+    stages = [Stage.from_json(stage) for stage in one.manifest.stages]
+    assert {stage.size for stage in stages} == {28}
+    table = one.trainings() if is_reuse else one.contributions()
+    task, first = np.unique(table.task, return_index=True)
+    k, is_later = table.k[first], task >= stages[0].start
+    assert (k[~is_later] == 28).mean() < 0.25
+    assert abs((k[is_later] == 28).mean() - 0.75) < 0.15
+    assert len(np.unique(k[is_later])) > 5
+    # Values by Monte Carlo know how often each size was drawn.
+    ((size, share),) = one.provenance()["extra_sizes"]
+    assert size == 28
+    assert_allclose(share, 0.75 * is_later.mean(), atol=0.02)
+    more = apiece.collect(
+        data, to=tmp_path / "one", **options, **{word: n + 30 for word, n in amount.items()}
+    )
+    assert more.manifest.stages[-1].get("size", 0) == 0
+
+
+def test_a_grid_keeps_its_sizes_whatever_size_the_question_is_about(data):
+    run = apiece.collect(
+        data, until=until.width(1e-9, at=28), samples=40, **{**EXACT, "sizes": [10, 20, 30]}
+    )
+    assert not run.manifest.stages
+    assert set(run.contributions().k) == {10, 20, 30}
 
 
 def test_a_run_that_never_reaches_its_goal_ends_at_the_most(data):

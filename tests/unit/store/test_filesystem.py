@@ -17,13 +17,13 @@ from apiece.store import FolderStore, file_system, redacted
     ["simplecache::s3://bkt/run", "filecache::file:///tmp/x", Path("simplecache::s3://b/r")],
 )
 def test_chained_file_systems_are_refused(where):
-    with pytest.raises(StoreError, match="chains several file systems"):
+    with pytest.raises(StoreError, match=r"cache::(s3|file)://.* chains several file systems"):
         file_system(where)
 
 
 @pytest.mark.parametrize("where", ["s3://", "s3:", "gs:///", Path("s3://")])
 def test_an_address_without_a_place_is_refused(where):
-    with pytest.raises(StoreError, match="names no place"):
+    with pytest.raises(StoreError, match=r"^(s3|gs):// names no place"):
         file_system(where)
 
 
