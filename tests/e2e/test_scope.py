@@ -101,7 +101,7 @@ def test_commands_end_with_the_scope_and_json_has_it(table, tmp_path, scope):
         "crossings": ["crossings", run],
     }
     for words in commands.values():
-        assert WORDS[scope] in "\n".join(call(*words).output.strip().splitlines()[-3:])
+        assert WORDS[scope] in "\n".join(call(*words).output.strip().splitlines()[-2:])
         rows = json.loads(call(*words, "--json", "--quiet").stdout)
         assert {row["scope"] for row in rows} <= {scope}
     shown = json.loads(call("show", run, "--json", "--quiet").stdout)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError
-from apiece.uses import KINDS, agreement, select, size_weights, value, value_samples
+from apiece.uses import KINDS, agreement, as_semivalue, select, value, value_samples
 
 import strategies
 
@@ -29,7 +29,7 @@ def _extrapolate_in_silence():
 
 @given(kind=GAMES, n=st.integers(2, 5000), a=st.floats(0.1, 30), b=st.floats(0.1, 30))
 def test_weights_of_every_kind_are_a_distribution_over_sizes(kind, n, a, b):
-    weights = size_weights(kind, k_range=(1, 9), n=n, a=a, b=b)
+    weights = as_semivalue(kind, a=a, b=b).over((1, 9), n=n)
     assert (weights.w >= 0).all()
     assert_allclose(weights.w.sum(), 1.0, rtol=1e-12)
     assert (np.diff(weights.k) > 0).all()

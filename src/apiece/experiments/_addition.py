@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import largest_size
 from apiece.data import Dataset
-from apiece.estimators import DEFAULT_METHOD
+from apiece.estimators import DEFAULT_METHOD, MethodName
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
@@ -36,12 +36,24 @@ class CandidateSettings(TypedDict, total=False):
 
     n_candidates: int
     samples: int
-    method: str
+    method: MethodName
     model: Any
     metric: Any
     n_jobs: int
     run: Run | None
     test: tuple[FloatArray, AnyArray] | None
+
+
+_DEFAULTS: Final[CandidateSettings] = {
+    "n_candidates": 1000,
+    "samples": 200,
+    "method": DEFAULT_METHOD,
+    "model": "auto",
+    "metric": None,
+    "n_jobs": 1,
+    "run": None,
+    "test": None,
+}
 
 
 def addition(
@@ -51,7 +63,7 @@ def addition(
     at: Sequence[int] = (100, 1000),
     repeats: int = 200,
     quotas: Mapping[Any, int] | str | None = None,
-    also: Sequence[str] = (),
+    also: Sequence[MethodName] = (),
     rivals: Sequence[str] = (),
     redundancy: bool = True,
     random_state: RandomState = 0,
@@ -114,7 +126,7 @@ def addition(
     ['scaling 30', 'scaling 60', 'shapley', 'random']
     """
     sizes = sorted({int(size) for size in at})
-    pool = CandidatePool.of(dataset, sizes, seed_from(random_state), progress, **settings)
+    pool = CandidatePool.of(dataset, sizes, seed_from(random_state), progress, settings)
     laws = pool.laws
     rules = make_rules(
         Limits(take, quotas),
@@ -202,7 +214,7 @@ def acquire(
     >>> result.by, sorted(set(result.samples["spent"]))
     ('spent', [5.0, 10.0])
     """
-    pool = CandidatePool.of(dataset, [int(at)], seed_from(random_state), progress, **settings)
+    pool = CandidatePool.of(dataset, [int(at)], seed_from(random_state), progress, settings)
     laws = pool.laws
     costs = np.ones(laws.n_points) if costs is None else costs
     rules = make_rules(
@@ -247,40 +259,32 @@ class CandidatePool:
         sizes: list[int],
         seed: int,
         progress: bool | None,
-        *,
-        n_candidates: int = 1000,
-        samples: int = 200,
-        method: str = DEFAULT_METHOD,
-        model: Any = "auto",
-        metric: Any = None,
-        n_jobs: int = 1,
-        run: Run | None = None,
-        test: tuple[FloatArray, AnyArray] | None = None,
+        settings: CandidateSettings,
     ) -> CandidatePool:
         """Value the candidates at sizes around the requested ones."""
+        how: CandidateSettings = {**_DEFAULTS, **settings}
         if not dataset.n_candidates:
-            dataset = moved_outside(dataset, n_candidates, seed)
-        trial = Trial.of(dataset, model=model, metric=metric, seed=seed, test=test)
+            dataset = moved_outside(dataset, how["n_candidates"], seed)
+        trained = {"model": how["model"], "metric": how["metric"]}
+        trial = Trial.of(dataset, seed=seed, test=how["test"], **trained)
         low, high, data = sizes[0], sizes[-1], trial.dataset
         if high == low:  # a law needs different sizes, on both sides of the requested one
             most = data.n_pool
             if not data.n_validation:
                 most = max(low, largest_size(data.n_pool, max(1, data.n_classes)))
             low, high = max(1, low // 2), min(2 * low, most)
-        if run is None:
-            run = apiece.collect(
-                data,
-                points=[],
-                sizes=(low, high),
-                samples=samples,
-                model=model,
-                metric=metric,
-                random_state=seed,
-                n_jobs=n_jobs,
-                progress=progress,
-            )
-        attrs = {"samples": samples, "method": method, "seed": seed}
-        return cls(trial, run, apiece.fit(run, method=method), attrs)
+        run = how["run"] or apiece.collect(
+            data,
+            points=[],
+            sizes=(low, high),
+            samples=how["samples"],
+            random_state=seed,
+            n_jobs=how["n_jobs"],
+            progress=progress,
+            **trained,
+        )
+        attrs = {"samples": how["samples"], "method": how["method"], "seed": seed}
+        return cls(trial, run, apiece.fit(run, method=how["method"]), attrs)
 
     def aware(self, at: int, **options: Any) -> IntArray:
         """Pick candidates that are valued together."""
@@ -309,7 +313,7 @@ class CandidatePool:
             "margin": lambda: baselines.margin(here, **trained),
             "k-center": lambda: baselines.k_center(here),
         }
-        found = {
+        result = {
             name: rules.pick(known[name]()["value"].to_numpy()[len(subset) :])
             for name in rivals
             if name in known
@@ -326,8 +330,8 @@ class CandidatePool:
                 progress=False,
                 **trained,
             )
-            found["have"] = np.array([self.laws.position(point) for point in picks.index])
-        return found
+            result["have"] = np.array([self.laws.position(point) for point in picks.index])
+        return result
 
     def draws(self, size: int, repeats: int) -> Iterator[tuple[int, IntArray, np.random.Generator]]:
         """Yield training sets of the pool, each with a separate random generator."""

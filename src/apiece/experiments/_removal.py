@@ -19,7 +19,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import FloatArray
 from apiece.data import Dataset
 from apiece.errors import PlanError
-from apiece.estimators import DEFAULT_METHOD
+from apiece.estimators import DEFAULT_METHOD, MethodName
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
 from apiece.uses import baselines
@@ -42,7 +42,7 @@ class ValuationSettings(TypedDict, total=False):
     samples: int
     model: Any
     metric: Any
-    method: str
+    method: MethodName
     n_jobs: int
 
 
@@ -53,7 +53,7 @@ class Valuation(NamedTuple):
     samples: int = 100
     model: Any = "auto"
     metric: Any = None
-    method: str = DEFAULT_METHOD
+    method: MethodName = DEFAULT_METHOD
     n_jobs: int = 1
 
     def about(self, seed: int) -> dict[str, Any]:

@@ -34,14 +34,9 @@ class Experiment(ArrowTable):
     Examples
     --------
     >>> import pandas as pd
-    >>> samples = pd.DataFrame(
-    ...     {
-    ...         "repeat": [0, 0, 1, 1],
-    ...         "at": [100] * 4,
-    ...         "method": ["law", "random"] * 2,
-    ...         "gain": [0.3, 0.1, 0.5, 0.1],
-    ...     }
-    ... )
+    >>> rows = [(0, 100, "law", 0.3), (0, 100, "random", 0.1), (1, 100, "law", 0.5)]
+    >>> rows += [(1, 100, "random", 0.1)]
+    >>> samples = pd.DataFrame(rows, columns=["repeat", "at", "method", "gain"])
     >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
     >>> result.table().loc[(100, "law"), ["gain", "gain_over_random"]].round(2).tolist()
     [0.4, 0.3]

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from apiece._base.rng import stream
-from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.collection import Design, DrawnPlan, make_plan
+from apiece._base.typing import AnyArray, FloatArray, IntArray, Positions
+from apiece.collection import Design, DrawnPlan, drawn_from, make_plan
 from apiece.data import Dataset, take_rows
 from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
@@ -112,16 +112,13 @@ class Trial:
             scores.append(float(np.mean(labels == self.y_test)))
         return np.array(scores)
 
-    def draws(self, size: int, repeats: int, outside: IntArray | None = None) -> DrawnPlan:
+    def draws(self, size: int, repeats: int) -> DrawnPlan:
         """Plan training sets of a size, drawn from the pool as a run draws them."""
-        data = self.dataset
         return make_plan(
             Design.of((size, size), name="grid", samples=repeats),
-            n_pool=data.n_pool,
-            points=np.array([data.n_pool]) if outside is None else outside,
+            **drawn_from(self.dataset),
+            points=Positions(np.array([self.dataset.n_pool])),  # never inside
             seed=int(stream(self.seed, 2, size).integers(2**31)),
-            strata=data.y if data.is_classification else None,
-            class_names=None if data.classes is None else data.classes.tolist(),
         )
 
 

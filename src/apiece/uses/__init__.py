@@ -23,7 +23,6 @@ from apiece.uses._kinds import (
     Semivalue,
     Weighting,
     as_semivalue,
-    size_weights,
 )
 from apiece.uses._means import means
 from apiece.uses._models import compare_laws
@@ -31,8 +30,7 @@ from apiece.uses._movers import movers
 from apiece.uses._neighbours import knn_shapley
 from apiece.uses._plausible import plausibility
 from apiece.uses._quality import Quality, quality
-from apiece.uses._ranks import add_ranks, draw_values, drawn_values
-from apiece.uses._redundancy import GreedyPicks, GreedySelector
+from apiece.uses._redundancy import GreedySelector
 from apiece.uses._rules import Limits, Quotas, Rules, make_rules
 from apiece.uses._run_data import data_of
 from apiece.uses._samples import value_samples
@@ -40,7 +38,7 @@ from apiece.uses._selecting import Redundancy, select
 from apiece.uses._sequence import sequence
 from apiece.uses._theory import theory
 from apiece.uses._valuing import Source, compare, value
-from apiece.uses._weights import SizeWeights, nodes
+from apiece.uses._weights import SizeWeights
 
 __all__ = [
     "ADVICE",
@@ -51,7 +49,6 @@ __all__ = [
     "DataShapley",
     "Distributional",
     "GivenWeights",
-    "GreedyPicks",
     "GreedySelector",
     "Kind",
     "LeaveOneOut",
@@ -64,7 +61,6 @@ __all__ = [
     "SizeWeights",
     "Source",
     "Weighting",
-    "add_ranks",
     "advise",
     "agreement",
     "as_semivalue",
@@ -76,8 +72,6 @@ __all__ = [
     "crossing",
     "crossings",
     "data_of",
-    "draw_values",
-    "drawn_values",
     "exchange",
     "gain",
     "interop",
@@ -86,13 +80,11 @@ __all__ = [
     "make_rules",
     "means",
     "movers",
-    "nodes",
     "plausibility",
     "quality",
     "random_values",
     "select",
     "sequence",
-    "size_weights",
     "theory",
     "value",
     "value_samples",

@@ -17,9 +17,9 @@ share of them scores, and a standard error less doubts: too small a share would 
 many changed labels make a model too sure. As many rows are doubted as are expected to be wrong, and
 of each label its share: changing one label alone would move the model towards the others. Advice is
 about the more doubtful two thirds of them and all that are more probably wrong than right, else
-about a third. The set must gain, accuracy must not fall, and the standard errors of the gain
-and those by which the finder is sure must add up to three. The effect that is stated was chosen
-without the fold that measures it.
+about a third. The set must gain, labels by a standard error at least; accuracy must not fall; and
+the standard errors of the gain and those by which the finder is sure must add up to three. The
+effect that is stated was chosen without the fold that measures it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ if TYPE_CHECKING:
 
 _FOLDS: Final = 5  # that score
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
-_MATTERS: Final = 0.001  # smallest gain that matters, as a share of the loss
-_BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set
+_MATTERS: Final = 0.005  # smallest gain of new labels that matters, as a share of the loss
+_MATTERS_VALUES: Final = 0.001  # that of dropped values: squared errors have long tails
+_BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
+_LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
 _CHANCE: Final = 2.0  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
@@ -264,13 +266,15 @@ class _Scores:
 
     def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
         """Return the first choice that gains, or a later one that gains more; 0 if none does."""
-        smallest = _MATTERS * _mean(self.loss[0, rows], self.weight[rows])[0]
-        found, short = 0, 1.0 if than else _BOTH - self.sure
+        matters = _MATTERS if self.n_classes else _MATTERS_VALUES
+        smallest = matters * _mean(self.loss[0, rows], self.weight[rows])[0]
+        least = _LEAST if than or self.n_classes else 0.0
+        found, short = 0, least if than else max(_BOTH - self.sure, least)
         for choice in filter(self.is_possible, among):
             gain, error = self.gain(choice, found or than, rows)
             is_more = gain > smallest and gain > short * error
             if is_more and not self.harms(choice, than, rows):
-                found, short, smallest = choice, 1.0, 0.0
+                found, short, smallest = choice, _LEAST, 0.0
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from apiece._base.progress import OnProgress, tracking
@@ -52,7 +53,9 @@ def advise(
     Returns
     -------
     Advice
-        ``advice.table()`` has a row for each id, ``advice.effect`` what following it does.
+        ``advice.table()`` has a row for each id, ``advice.effect`` what following it does. Of a run
+        of trainings (engine ``reuse``) the table also has ``unseen_loss``, see `value`: how hard a
+        row is for the run's own model. It had no part in choosing.
 
     Examples
     --------
@@ -87,4 +90,17 @@ def advise(
     )
     loss = resolve_loss(metric, kind=dataset.kind, has_proba=resolved.has_proba)
     with tracking(progress, on_progress, title="advising", unit="folds"):
-        return advice_for(dataset, resolved, loss, level=level, seed=seed_from(random_state))
+        result = advice_for(dataset, resolved, loss, level=level, seed=seed_from(random_state))
+    return _with_unseen_loss(result, data) if isinstance(data, Run) else result
+
+
+def _with_unseen_loss(advice: Advice, run: Run) -> Advice:
+    """Return the advice with the loss of each row for models of the run that did not see it."""
+    import pandas as pd
+
+    trainings = run.trainings() if run.has_trainings else None
+    if trainings is None or not trainings.row_loss.any():
+        return advice
+    loss = pd.Series(trainings.unseen_loss(), index=run.ids)
+    rows = advice.rows.assign(unseen_loss=loss.reindex(advice.rows.index))
+    return replace(advice, rows=rows)

@@ -11,10 +11,16 @@ are not held, in turns: a candidate is never scored by its own part, nor by a ro
 
 Picks are fitted to the rows that score them. So what they promise is measured on others: the parts
 are dealt into groups, and for each group the picks are chosen again by the other groups, and
-measured on each part of this one. The interval is about rows not seen. It has the noise of the rows
-that measure, $\hat\sigma^2 / m$, and that of the choice. Picks that other rows choose gain more or
-less: between groups, gains differ by $\hat\tau^2$ more than the rows explain. The final picks are
-one more choice, which adds $\hat\tau^2 (1 + 1 / n_\text{groups})$.
+measured on the $n$ rows of all groups, each by the choice of the others. The interval is about rows
+not seen. It has the noise of the rows that measure, $\hat\sigma^2 / n$ with the variance of gains
+row by row, and that of the choice. Picks that other rows choose gain more or less: between groups,
+gains differ by $\hat\tau^2$ more than the rows explain. The final picks are one more choice, which
+adds $\hat\tau^2 (1 + 1 / g)$ with $g$ groups. A loss that is no mean over rows is measured by part.
+
+All rows choose better than those of $g - 1$ groups. Where $m$ rows choose, they flatter their picks
+by about $c / m$, and the picks fall short of the best by as much. So of the gap between what
+flatters, on the rows that chose, and what other rows measured, $1 / (2g - 1)$ is added to the
+promise, and $c / n$, which is $(g - 1) / (2g - 1)$ of the gap, to its error.
 """
 
 from __future__ import annotations
@@ -29,11 +35,11 @@ import numpy as np
 from apiece._base.progress import current_tracker
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset, take_rows
-from apiece.engines import Engine, choose_engine
+from apiece.engines import Engine, choose_engine, weight_option
 from apiece.errors import PlanError
 from apiece.laws import Laws
 from apiece.records import Task
-from apiece.uses._outside import folds_of
+from apiece.uses._outside import folds_of, predict
 from apiece.uses._redundancy import GreedyPicks
 from apiece.uses._rules import Limits, Rules, SelectionState, make_rules
 from apiece.uses._select import JointSettings, labels_of
@@ -104,15 +110,16 @@ def picks_at_hand(
     trained = joint.model, joint.metric, joint.engine
     at_hand = AtHand(dataset, held, position[near], *trained, seed, n_near)
     found = at_hand.pick(rules.of(near))
-    promise = at_hand.promise(rules.of(near), len(found.rows))
-    rows, half = near[found.rows], float(t.ppf((1 + level) / 2, at_hand.n_free))
+    promise = at_hand.promise(rules.of(near), found)
+    rows, tail = near[found.rows], (1 + level) / 2
     # The rows that chose the picks flatter them, so their gains are scaled to what is promised.
     flattery = promise.gain[-1] / found.gain.sum() if len(rows) and found.gain.sum() > 0 else 1.0
     columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
-    for name, mean, error in (
-        ("value", flattery * found.gain, found.error),
-        ("gain", promise.gain, promise.error),
+    for name, mean, error, n_free in (
+        ("value", flattery * found.gain, found.error, len(at_hand.parts) - 1),
+        ("gain", promise.gain, promise.error, promise.n_free),
     ):
+        half = float(t.ppf(tail, n_free))
         low, high = ("low", "high") if name == "value" else ("gain_low", "gain_high")
         columns |= {name: mean, low: mean - half * error, high: mean + half * error}
     if laws is not None:
@@ -125,10 +132,14 @@ def picks_at_hand(
 
 
 class Promise(NamedTuple):
-    """What the first pick, the first two, ... gain together on rows not seen, with errors."""
+    """What the first pick, the first two, ... gain together on rows not seen, with errors.
+
+    ``n_free`` are the degrees of freedom of the noise of rows.
+    """
 
     gain: FloatArray
     error: FloatArray
+    n_free: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +218,6 @@ class AtHand:
         """The group of every part."""
         return np.asarray(self.parts % min(_GROUPS, len(self.parts)))
 
-    @property
-    def n_free(self) -> int:
-        """Degrees of freedom of the noise of rows, which is measured within groups."""
-        return max(len(self.parts) - len(np.unique(self._group)), 1)
-
     @cached_property
     def _engine(self) -> Engine:
         # All points may join training sets here, so all are the engine's pool.
@@ -281,41 +287,68 @@ class AtHand:
             tracker.advance()
         return GreedyPicks(np.array(state.rows, dtype=np.int64), np.array(gain), np.array(error))
 
-    def promise(self, rules: Rules, n_picks: int) -> Promise:
+    def promise(self, rules: Rules, picks: GreedyPicks) -> Promise:
         """Measure what picks gain on rows that had no part in choosing them.
 
         Returns
         -------
         Promise
-            Shape ``(n_picks,)`` each; the error is that of the mean as a guess of what the picks
-            gain that all rows choose.
+            Shape ``(n_picks,)`` each, of ``picks``, which all rows chose.
         """
-        group = self._group
-        gains = np.empty((len(self.parts), n_picks))
-        for number in np.unique(group):
-            joined = self.position[self.pick(rules, self.parts[group != number]).rows[:n_picks]]
-            for part in self.parts[group == number]:
-                found = self._loss(part, joined[:0]) - np.array(
-                    [self._loss(part, joined[:n]) for n in range(1, len(joined) + 1)]
-                )
-                gains[part, : len(found)] = found
-                gains[part, len(found) :] = found[-1] if len(found) else 0.0
-        return Promise(gains.mean(axis=0), _error(gains, group))
+        n_picks = len(picks.rows)
+        gains, group = [], []
+        for number in np.unique(self._group):
+            chosen_by = self.parts[self._group != number]
+            joined = self.position[self.pick(rules, chosen_by).rows[:n_picks]]
+            losses = np.stack([self._losses(number, joined, n) for n in range(len(joined) + 1)])
+            found = losses[0] - losses[1:]
+            last = found[-1:] if len(found) else np.zeros((1, losses.shape[1]))
+            more = np.repeat(last, n_picks - len(found), axis=0)
+            gains.append(np.concatenate([found, more]).T)
+            group.append(np.full(losses.shape[1], number))
+        each, of, n_groups = np.concatenate(gains), np.concatenate(group), len(gains)
+        gain, error = each.mean(axis=0), _error(each, of)
+        gap = np.maximum(np.cumsum(picks.gain) - gain, 0.0) / (2 * n_groups - 1)
+        return Promise(
+            gain + gap, np.hypot(error, (n_groups - 1) * gap), max(len(of) - n_groups, 1)
+        )
 
-    def _loss(self, part: int, joined: IntArray) -> float:
-        """Return the loss on a part of the scoring rows once some points have joined."""
-        subset = np.concatenate([self.have, joined])
-        return self._scorer(part, joined).run(Task(0, subset, _NOBODY, self.seed)).loss
+    def _losses(self, group: int, joined: IntArray, n: int) -> FloatArray:
+        """Return the loss on each row of a group of parts once the first ``n`` points have joined.
+
+        No point of ``joined`` scores. A loss that is no mean over rows, or needs decision values,
+        is that of each part.
+        """
+        subset, engine = np.concatenate([self.have, joined[:n]]), self._engine
+        parts, metric = self.parts[self._group == group], engine.metric
+        if not metric.is_mean_of_rows or metric.needs == "decision":
+            task = Task(0, subset, _NOBODY, self.seed)
+            return np.array([self._scorer(part, joined).run(task).loss for part in parts])
+        rows, data = self.scoring[np.isin(self._part, parts)], engine.dataset
+        if data.n_validation:
+            features, target = take_rows(data.rows_val, rows), data.y_val[rows]
+        else:
+            rows = np.setdiff1d(rows, joined)
+            features, target = data.take(rows), data.targets(rows)
+        fitted, weight = engine.model.seeded(self.seed), data.sample_weight
+        options = {} if weight is None else {weight_option(fitted): weight[subset]}
+        fitted.fit(data.take(subset), data.targets(subset), **options)
+        found = predict(fitted, features, data.n_classes)
+        if metric.needs == "label":
+            found = found.argmax(axis=1)
+        return np.asarray(metric.rows(target, found))
 
 
 def _error(gains: FloatArray, group: IntArray) -> FloatArray:
     """Return the standard error of the mean gain as a guess of another choice's gain.
 
-    ``gains`` has shape ``(n_parts, n_picks)``; picks differ between groups of parts.
+    ``gains`` has shape ``(n_rows, n_picks)``; picks differ between groups of rows.
     """
     names, size = np.unique(group, return_counts=True)
     means = np.stack([gains[group == name].mean(axis=0) for name in names])
-    if len(names) == len(gains):  # groups of one part each: rows and choice cannot be separated
+    if len(names) == len(
+        gains
+    ):  # groups of one row or part each: rows and choice cannot be separated
         return np.asarray(means.std(axis=0, ddof=1) * np.sqrt(1 + 1 / len(names)))
     within = ((gains - means[np.searchsorted(names, group)]) ** 2).sum(axis=0)
     rows = within / (len(gains) - len(names))

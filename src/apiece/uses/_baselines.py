@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from apiece.engines import EngineName
-    from apiece.losses import Loss
+    from apiece.losses import LossLike
 
 _FOLDS: Final = 5
 
@@ -25,7 +24,7 @@ def leave_one_out(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     engine: EngineName = "auto",
     random_state: RandomState = 0,
 ) -> pd.DataFrame:

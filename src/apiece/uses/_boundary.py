@@ -60,13 +60,13 @@ def boundary(dataset: Dataset, *, model: Any = "logistic") -> pd.DataFrame:
             "a regression has no decision boundary: expected a dataset with classes. "
             "Pass one, or kind='classification' when reading the data."
         )
-    found = resolve_model(
+    result = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    fitted = found.seeded(0).fit(dataset.X, dataset.y)
+    fitted = result.seeded(0).fit(dataset.X, dataset.y)
     X, y = dataset.points_X, np.asarray(dataset.points_y)
     margin = np.full(len(X), np.nan)
-    if found.has_proba:
+    if result.has_proba:
         margin = _nearest(np.log(np.maximum(fitted.predict_proba(X), _TINY)), y)
     distance = np.full(len(X), np.nan)
     if hasattr(fitted, "coef_") and hasattr(fitted, "intercept_"):
@@ -136,9 +136,13 @@ def boundary_relation(
     parts = []
     for name, values in quantities.items():
         for group, members in groups.items():
-            found = agreement(far[members], values[members], level=level, random_state=random_state)
+            related = agreement(
+                far[members], values[members], level=level, random_state=random_state
+            )
             parts.append(
-                found.loc[["pearson", "spearman"]].reset_index().assign(quantity=name, label=group)
+                related.loc[["pearson", "spearman"]]
+                .reset_index()
+                .assign(quantity=name, label=group)
             )
     order = ["quantity", "label", "measure", "agreement", "low", "high", "n"]
     return pd.concat(parts, ignore_index=True)[order]

@@ -124,8 +124,8 @@ def crossings(
     error = np.zeros_like(mean) if laws.cov is None else laws.stderr(ends)
     if pairs is None:
         rows = _most_valuable(mean, np.asarray(np.isfinite(mean + error).all(axis=1)))
-        found = _swaps(mean[rows], error[rows], laws.cov is not None, most, per_point)
-        first, second = rows[found.first], rows[found.second]
+        swaps = _swaps(mean[rows], error[rows], laws.cov is not None, most, per_point)
+        first, second = rows[swaps.first], rows[swaps.second]
         at = _bisect(laws, first, second, float(k_min), float(k_max))
     else:
         given = [[laws.position(point) for point in pair] for pair in pairs]
@@ -161,7 +161,7 @@ def _swaps(
     mean: FloatArray, error: FloatArray, has_error: bool, most: int, per_point: int | None
 ) -> _Pairs:
     """Find the clearest swaps among all pairs, some rows at a time."""
-    found = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    swaps = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     for start in range(0, len(mean), _ROWS):
         part = slice(start, start + _ROWS)
         # The first of a pair is worth more at the small end, the second at the large one.
@@ -174,19 +174,19 @@ def _swaps(
         # A difference of exact laws is as clear as the digits of a number allow.
         noise = np.hypot(np.hypot(error[i], error[j]), 1e-12 * size) if has_error else size
         clarity = np.divide(gap, noise, out=np.zeros_like(gap), where=noise > 0).min(axis=1)
-        found = _Pairs(
-            np.append(found.first, i),
-            np.append(found.second, j),
-            np.append(found.clarity, clarity),
+        swaps = _Pairs(
+            np.append(swaps.first, i),
+            np.append(swaps.second, j),
+            np.append(swaps.clarity, clarity),
         )
-        keep = np.argsort(-found.clarity, kind="stable")
+        keep = np.argsort(-swaps.clarity, kind="stable")
         if per_point is not None:
-            for side in (found.first, found.second):
+            for side in (swaps.first, swaps.second):
                 keep = keep[_place_among_equals(side[keep]) < per_point]
         else:
             keep = keep[:most]
-        found = _Pairs(found.first[keep], found.second[keep], found.clarity[keep])
-    return _Pairs(found.first[:most], found.second[:most], found.clarity[:most])
+        swaps = _Pairs(swaps.first[keep], swaps.second[keep], swaps.clarity[keep])
+    return _Pairs(swaps.first[:most], swaps.second[:most], swaps.clarity[:most])
 
 
 def _place_among_equals(numbers: IntArray) -> IntArray:

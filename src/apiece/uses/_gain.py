@@ -83,13 +83,13 @@ def gain(
     resolved = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    seed, found = seed_from(random_state), []
+    seed, result = seed_from(random_state), []
     with tracking(progress, on_progress, title="trying the picks", unit="training sets"):
         for draw in track(range(draws)):
             order = stream(seed, 31, draw).permutation(others)
             chosen, left = order[:size], order[size:]
-            found.append(_pair(dataset, resolved, chosen, joining, left, seed))
-    before, after = (pd.DataFrame(list(measured)) for measured in zip(*found, strict=True))
+            result.append(_pair(dataset, resolved, chosen, joining, left, seed))
+    before, after = (pd.DataFrame(list(measured)) for measured in zip(*result, strict=True))
     table = _summary(before, after - before, level)
     table.attrs["at"] = size
     return table

@@ -316,44 +316,6 @@ def as_semivalue(
     return chosen()
 
 
-def size_weights(
-    kind: Kind | str | Semivalue,
-    *,
-    k_range: tuple[int, int],
-    sizes: tuple[int, int] | None = None,
-    n: int | None = None,
-    a: float = 16.0,
-    b: float = 1.0,
-    weights: Weighting | None = None,
-) -> SizeWeights:
-    r"""Return the sizes and weights of a kind of value.
-
-    Parameters
-    ----------
-    kind
-        ``shapley`` or ``distributional`` (all of ``sizes`` alike), ``data-shapley``,
-        ``beta-shapley``, ``banzhaf`` and ``loo`` (of a game of ``n`` points), ``weights``, or a
-        `Semivalue`.
-    k_range
-        The sampled sizes: the default of ``sizes`` for ``shapley`` and ``weights``.
-    sizes
-        ``(k_min, k_max)``. The kinds of a game are restricted to them, with weights that sum to 1.
-    n
-        Points of the game, the one that is valued included.
-    a, b
-        Shape of Beta Shapley: $a > b$ favours small sizes.
-    weights
-        ``{k: weight}``, or a function from an array of sizes to their weights; taken as they are.
-
-    Examples
-    --------
-    >>> size_weights("banzhaf", k_range=(1, 9), n=3).w.round(12)
-    array([0.25, 0.5 , 0.25])
-    """
-    semivalue = as_semivalue(kind, a=a, b=b, weights=weights)
-    return semivalue.over(k_range, sizes=sizes, n=n)
-
-
 def _players(word: str, n: int | None) -> int:
     if n is None:
         raise PlanError(

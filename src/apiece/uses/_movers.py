@@ -88,8 +88,8 @@ def movers(
     )
     order = np.lexsort((-np.abs(change), -_sure(low, high, np.asarray(is_sure))))
     order = order[np.isfinite(change[order])][:most]
-    found: pd.DataFrame = table.iloc[order]
-    return scoped(found, scope_of(laws.attrs))
+    result: pd.DataFrame = table.iloc[order]
+    return scoped(result, scope_of(laws.attrs))
 
 
 def _sure(low: FloatArray, high: FloatArray, is_known: BoolArray) -> FloatArray:

@@ -73,7 +73,7 @@ def in_folds(
 ) -> FloatArray:
     """Predict every row by models of a kind that were trained on the other folds."""
     kind = "classification" if n_classes else "regression"
-    found = np.zeros((len(target), n_classes) if n_classes else len(target))
+    result = np.zeros((len(target), n_classes) if n_classes else len(target))
     for number in np.unique(fold[fold >= 0]):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
@@ -83,8 +83,8 @@ def in_folds(
         if name == "forest":
             estimator.set_params(n_estimators=_TREES)
         fitted = estimator.fit(scaled[train], target[train])
-        found[test] = predict(fitted, scaled[test], n_classes)
-    return found
+        result[test] = predict(fitted, scaled[test], n_classes)
+    return result
 
 
 def forest_of_halves(
@@ -104,7 +104,7 @@ def forest_of_halves(
 
     rows, trusted = np.flatnonzero(is_judged), np.flatnonzero(~is_judged)
     narrow = np.ascontiguousarray(X, dtype=np.float32)
-    found = np.zeros((len(target), n_classes) if n_classes else len(target))
+    result = np.zeros((len(target), n_classes) if n_classes else len(target))
     for number in range(_PAIRS):
         here = groups if groups is None else groups[rows]
         half = folds_of(target[rows], 2, int(stream(seed, 29, number).integers(2**31)), here)
@@ -115,8 +115,8 @@ def forest_of_halves(
             else:
                 tree = DecisionTreeRegressor(max_features=1 / 3, random_state=number)
             tree.fit(narrow[train], target[train], check_input=False)
-            found[test] += predict(tree, narrow[test], n_classes) / _PAIRS
-    return found
+            result[test] += predict(tree, narrow[test], n_classes) / _PAIRS
+    return result
 
 
 def mixed(each: FloatArray, target: AnyArray) -> FloatArray:

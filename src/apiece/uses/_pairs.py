@@ -51,7 +51,7 @@ def cross(laws: Laws, one: FloatArray, two: FloatArray) -> FloatArray:
     end = np.log(REACH * laws.k_range[1])
     log_k = np.linspace(0.0, end, int(end / _STEP) + 2)
     k, middle = np.exp(log_k), np.log(laws.k_ref)
-    found = np.full(len(one), np.nan)
+    result = np.full(len(one), np.nan)
     step = max(1, _ENTRIES // len(k))
     for start in range(0, len(one), step):
         part = slice(start, start + step)
@@ -65,8 +65,8 @@ def cross(laws: Laws, one: FloatArray, two: FloatArray) -> FloatArray:
         far = np.where(changes, np.abs(at - middle), np.inf)
         nearest = np.argmin(far, axis=1)
         rows = np.arange(len(gap))
-        found[part] = np.where(changes[rows, nearest], np.exp(at[rows, nearest]), np.nan)
-    return found
+        result[part] = np.where(changes[rows, nearest], np.exp(at[rows, nearest]), np.nan)
+    return result
 
 
 def intervals(

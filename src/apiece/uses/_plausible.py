@@ -20,8 +20,8 @@ import numpy as np
 
 from apiece._base.progress import track
 from apiece._base.rng import RandomState, seed_from
-from apiece._base.typing import FloatArray
-from apiece.collection import Design, make_plan
+from apiece._base.typing import FloatArray, Positions
+from apiece.collection import Design, drawn_from, make_plan
 from apiece.data import Dataset
 from apiece.engines import Model, resolve_model
 from apiece.errors import ModelError, PlanError
@@ -127,15 +127,15 @@ def roughly(estimator: Any) -> Any:
 
 
 def _resolved(model: Any, dataset: Dataset) -> Model:
-    found = resolve_model(
+    result = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
-    if not found.has_proba:
+    if not result.has_proba:
         raise ModelError(
-            f"{found.name} has no predict_proba: expected models that predict probabilities. Pass "
+            f"{result.name} has no predict_proba: expected models that predict probabilities. Pass "
             "another one, or wrap it in CalibratedClassifierCV."
         )
-    return found
+    return result
 
 
 def _outside(dataset: Dataset, model: Model, draws: int, seed: int) -> FloatArray:
@@ -143,11 +143,9 @@ def _outside(dataset: Dataset, model: Model, draws: int, seed: int) -> FloatArra
     n_pool, n_classes = dataset.n_pool, dataset.n_classes
     plan = make_plan(
         Design.of([max(n_pool // 2, n_classes)], name="grid", samples=draws),
-        n_pool=n_pool,
-        points=np.arange(dataset.n_points),
+        **drawn_from(dataset),
+        points=Positions(np.arange(dataset.n_points)),
         seed=seed,
-        strata=dataset.y,
-        class_names=None if dataset.classes is None else dataset.classes.tolist(),
     )
     total = np.zeros((dataset.n_points, n_classes))
     count = np.zeros(dataset.n_points)

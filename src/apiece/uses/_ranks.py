@@ -45,13 +45,6 @@ def draw_values(
     -------
     FloatArray
         Shape ``(n, n_points)``; by default 500 draws, fewer for more than 100,000 points.
-
-    Examples
-    --------
-    >>> from apiece.uses._weights import uniform
-    >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0], cov=[[[1e-8, 0.0], [0.0, 0.01]]])
-    >>> draw_values(laws, uniform(100, 200), n=10).shape
-    (10, 1)
     """
     sums = nodes(weights, _WIDTH)
     n_points = max(1, laws.n_points)
@@ -77,13 +70,6 @@ def drawn_values(
 
     Where curves are linear in their parameters, so is the value: it is Student's t itself, and one
     number for each point is drawn instead of all parameters.
-
-    Examples
-    --------
-    >>> from apiece.uses._weights import uniform
-    >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0], cov=[[[1e-8, 0.0], [0.0, 0.01]]])
-    >>> next(drawn_values(laws, uniform(100, 200))).shape
-    (1,)
     """
     if not laws.family.is_linear:
         yield from draw_values(laws, weights, random_state=random_state)
@@ -113,13 +99,6 @@ def add_ranks(table: pd.DataFrame, draws: FloatArray, top: int, level: float) ->
         How many of the largest values count as the best.
     level
         Coverage of the interval of the rank.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"value": [0.1, 0.3], "stderr": [0.01, 0.01]})
-    >>> add_ranks(table, np.array([[0.1, 0.3], [0.2, 0.3]]), top=1, level=0.9)["rank"].tolist()
-    [2, 1]
     """
     value = table["value"].to_numpy()
     n_known = int(np.isfinite(value).sum())

@@ -34,7 +34,7 @@ import numpy as np
 from apiece._base.progress import current_tracker
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.collection import Design, DrawnPlan, make_plan, valued_share
+from apiece.collection import Design, DrawnPlan, drawn_from, make_plan, valued_share
 from apiece.data import Dataset, take_rows
 from apiece.errors import PlanError
 from apiece.records import Task
@@ -49,13 +49,7 @@ _MOST: Final = 500_000  # contributions that take them a minute or so
 
 
 class GreedyPicks(NamedTuple):
-    """Rows picked, in order, and what each gains after those before it, with its error.
-
-    Examples
-    --------
-    >>> GreedyPicks(np.array([2, 0]), np.array([0.1, 0.05]), np.array([0.01, 0.01])).rows
-    array([2, 0])
-    """
+    """Rows picked, in order, and what each gains after those before it, with its error."""
 
     rows: IntArray
     gain: FloatArray
@@ -116,7 +110,6 @@ class GreedySelector:
         self._next = 0
 
     def _make_plan(self) -> DrawnPlan:
-        data = self.dataset
         low, high = self.sizes
         design = Design.of(
             (low, high),
@@ -126,11 +119,9 @@ class GreedySelector:
         )
         return make_plan(
             design,
-            n_pool=data.n_pool,
+            **drawn_from(self.dataset),
             points=self.position,
             seed=self.seed,
-            strata=data.y if data.is_classification else None,
-            class_names=None if data.classes is None else data.classes.tolist(),
             rotates=self._rotates,
         )
 

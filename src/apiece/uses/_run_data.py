@@ -53,10 +53,10 @@ def named(what: str, given: Any, attrs: dict[str, Any], is_known: Callable[[str]
     """Return the model or metric that is given, or that of the run if it has a known name."""
     if given is not None:
         return given
-    found = attrs.get(what)
-    if isinstance(found, str) and not is_known(found):
+    result = attrs.get(what)
+    if isinstance(result, str) and not is_known(result):
         raise PlanError(
-            f"the run used the {what} {found!r}, which has no name that could be looked up: "
+            f"the run used the {what} {result!r}, which has no name that could be looked up: "
             f"expected the same {what} again. Pass {what}= (--{what})."
         )
-    return found
+    return result

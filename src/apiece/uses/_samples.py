@@ -3,7 +3,8 @@ r"""Values by Monte Carlo, straight from contributions: no law in between.
 Contributions are not spread over sizes as a value weighs them: designs differ, and the larger $D$,
 the more often a point is inside it and gets no contribution. Sizes are therefore cut into strata
 $s$ of equal weight $W_s$ (a design that repeats its sizes has a stratum for each), and in a stratum
-a contribution at size $k$ counts $r_k = w_k / p_k$, its weight over the chance to see it:
+a contribution at size $k$ counts $r_k = w_k / p_k$, its weight over the chance to see it (which is
+smaller where a run values some points rarely):
 
 $$\hat v_i = \sum_s W_s\,\frac{\sum_{j \in s} r_j \Delta_{ij}}{\sum_{j \in s} r_j}, \qquad
   \mathrm{se}^2 = \sum_s W_s^2\,\frac{m_s}{m_s - 1}
@@ -26,7 +27,7 @@ from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.errors import ApieceWarning, FitError
 from apiece.laws import quantile
 from apiece.records import Contributions, DesignRecord, Provenance, Table
-from apiece.uses._kinds import Kind, Semivalue, Weighting, size_weights
+from apiece.uses._kinds import Kind, Semivalue, as_semivalue
 from apiece.uses._ranks import add_ranks, n_draws
 from apiece.uses._weights import SizeWeights
 
@@ -73,9 +74,6 @@ def value_samples(
     kind: Kind | Semivalue = "shapley",
     sizes: tuple[int, int] | None = None,
     n: int | None = None,
-    a: float = 16.0,
-    b: float = 1.0,
-    weights: Weighting | None = None,
     level: float = 0.9,
     top: int | None = None,
     n_pool: int | None = None,
@@ -89,8 +87,8 @@ def value_samples(
     contributions
         The samples. Sizes outside the sampled ones say nothing: their weight goes to the others,
         with a warning if it is more than 1 %.
-    kind, sizes, n, a, b, weights
-        Which value, see `size_weights`.
+    kind, sizes, n
+        Which value, see `value`.
     level
         Coverage of the interval, normal with the standard error above.
     top
@@ -117,16 +115,16 @@ def value_samples(
     import pandas as pd
 
     seen, known = _seen(contributions), Provenance.of(contributions.attrs)
-    chosen = size_weights(kind, k_range=seen.k_range, sizes=sizes, n=n, a=a, b=b, weights=weights)
+    chosen = as_semivalue(kind).over(seen.k_range, sizes=sizes, n=n)
     strata = _strata(_inside(chosen, seen, known.design), seen)
     is_outsider = np.zeros(contributions.n_points, bool) if is_candidate is None else is_candidate
     pool = known.n_pool if n_pool is None else n_pool
-    found, start = [], 0
+    result, start = [], 0
     for part in _finite_parts(contributions):
         outside = is_outsider[start : start + part.n_points]
-        found.append(_estimate(part, strata, _chance(part, known.design, pool, outside)))
+        result.append(_estimate(part, strata, _chance(part, known.design, pool, outside)))
         start += part.n_points
-    mean, error, n_samples = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    mean, error, n_samples = (np.concatenate(columns) for columns in zip(*result, strict=True))
     half = quantile(level) * error
     frame = pd.DataFrame(
         {"value": mean, "low": mean - half, "high": mean + half, "stderr": error},
@@ -202,6 +200,13 @@ def _chance(
     """Return, up to a factor, how likely each contribution was to be seen, shape ``(n_rows,)``."""
     k = np.maximum(table.k, 1).astype(np.float64)
     chance = 1.0 / k if design is not None and design.name == "log-uniform" else np.ones(len(k))
+    extra = table.attrs.get("extra_sizes")  # that some tasks have since the question is about them
+    if design is not None and extra:
+        sizes = np.arange(min(design.sizes or [1]), max(design.sizes or [1]) + 1)
+        total = (1 / sizes).sum() if design.name == "log-uniform" else len(sizes)
+        chance *= (1 - sum(share for _, share in extra)) / total
+        for size, share in extra:
+            chance[table.k == size] += share
     if n_pool is not None:
         outside = np.maximum(1.0 - table.k / float(n_pool), 1.0 / float(n_pool))
         is_alone = design is not None and design.more.get("share") == 1
@@ -258,6 +263,8 @@ def _estimate(
     """Return value, standard error and used contributions of every point, ``(n_points,)`` each."""
     size = np.searchsorted(strata.k, part.k)
     counts = strata.counts[size] / chance if strata.by_chance else strata.counts[size]
+    if part.chance is not None:
+        counts = counts / part.chance
     used = counts != 0
     table, r, of = part.where(used), counts[used], strata.of[size[used]]
     shape = (table.n_points, len(strata.weight))

@@ -12,7 +12,7 @@ from apiece.collection import largest_size
 from apiece.data import Dataset
 from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
-from apiece.uses._kinds import size_weights
+from apiece.uses._kinds import Distributional
 from apiece.uses._ranks import drawn_values
 from apiece.uses._redundancy import GreedySelector
 from apiece.uses._rules import Limits, Rules, make_rules
@@ -102,9 +102,9 @@ def picks_from_laws(
         rows = rules.pick(estimate.value)
         gains = {name: column[rows] for name, column in estimate._asdict().items()}
     else:
-        found = together.pick(rules.of(near))
-        rows, half = near[found.rows], quantile(level) * found.error
-        gains = {"value": found.gain, "low": found.gain - half, "high": found.gain + half}
+        result = together.pick(rules.of(near))
+        rows, half = near[result.rows], quantile(level) * result.error
+        gains = {"value": result.gain, "low": result.gain - half, "high": result.gain + half}
         gains["alone"] = estimate.value[rows]
     columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1), **gains}
     columns["p_best"] = _chances(laws, weights, rules, rows, seed)
@@ -132,7 +132,7 @@ def _horizon(at: float, until: float | None) -> SizeWeights:
             f"until={until} lies below at={at}: expected a size that the dataset grows to. "
             "Pass a larger one, or leave it out."
         )
-    return size_weights("shapley", k_range=(1, 1), sizes=(int(at), int(until)))
+    return Distributional().over((1, 1), sizes=(int(at), int(until)))
 
 
 def labels_of(laws: Laws, dataset: Dataset | None) -> AnyArray | None:

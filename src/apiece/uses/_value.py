@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import RandomState
 from apiece.errors import ApieceWarning
 from apiece.laws import Laws, quantile
-from apiece.uses._kinds import Kind, Semivalue, size_weights
+from apiece.uses._kinds import Kind, Semivalue, as_semivalue
 from apiece.uses._ranks import add_ranks, drawn_values
 from apiece.uses._weights import SizeWeights, nodes
 
@@ -34,7 +34,7 @@ def values_of_laws(
 
     $$v_i = \sum_{k} w_k\,\psi_k(\text{params}_i)$$
 
-    with the weights of [`size_weights`][apiece.uses.size_weights]. The interval is exact for
+    with the weights of the [`Semivalue`][apiece.uses.Semivalue]. The interval is exact for
     the normal errors of the law's local coordinates (delta method). A law has no value at $k = 0$;
     the weight of the empty set goes to $k = 1$. Values are nan for points without a law, and
     intervals for points without uncertainty. Where a size that counts is beyond ``laws.reach``
@@ -48,7 +48,7 @@ def values_of_laws(
     """
     import pandas as pd
 
-    chosen = size_weights(kind, k_range=laws.k_range, sizes=sizes, n=n)
+    chosen = as_semivalue(kind).over(laws.k_range, sizes=sizes, n=n)
     sums = nodes(SizeWeights(np.maximum(chosen.k, 1.0), chosen.w))
     estimate = laws.functional(sums.k, sums.w, level=level)
     _warn_of_extrapolation(laws, sums)

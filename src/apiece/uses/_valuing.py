@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Source = Literal["law", "samples"]
+
+
+class Valuing(TypedDict, total=False):
+    """Options of `value` that `compare` takes too."""
+
+    kind: Kind | Semivalue
+    sizes: tuple[int, int] | None
+    n: int | None
+    a: float
+    b: float
+    weights: Weighting | None
+    source: Source
+    memory: int | str | None
 
 
 def value(
@@ -107,12 +120,12 @@ def value(
         "random_state": random_state,
     }
     if source == "law":
-        found = _per_row(values_of_laws(laws_of(laws, memory), **options), attrs)
+        result = _per_row(values_of_laws(laws_of(laws, memory), **options), attrs)
         if isinstance(laws, Run) and laws.has_trainings:
             trainings = laws.trainings()
             if trainings.row_loss.any():  # a loss that has no rows has none to show
-                found["unseen_loss"] = trainings.unseen_loss()
-        return marked(found, attrs)
+                result["unseen_loss"] = trainings.unseen_loss()
+        return marked(result, attrs)
     if isinstance(laws, Laws):
         raise PlanError(
             "source='samples' is asked of laws, which hold none: expected a run, or its "
@@ -130,17 +143,10 @@ def compare(
     first: Laws | Run | Contributions | pd.DataFrame | pd.Series,
     second: Laws | Run | Contributions | pd.DataFrame | pd.Series,
     *,
-    kind: Kind | Semivalue = "shapley",
-    sizes: tuple[int, int] | None = None,
-    n: int | None = None,
-    a: float = 16.0,
-    b: float = 1.0,
-    weights: Weighting | None = None,
-    source: Source = "law",
     top: int | None = None,
     level: float = 0.9,
     random_state: RandomState = 0,
-    memory: int | str | None = None,
+    **how: Unpack[Valuing],
 ) -> pd.DataFrame:
     r"""Compare two valuations of the same points: how well do they agree?
 
@@ -155,8 +161,9 @@ def compare(
         Coverage of the bootstrap interval over points.
     random_state
         Seed of the bootstrap.
-    kind, sizes, n, a, b, weights, source, memory
-        How laws and runs are valued, as in `value`.
+    **how
+        How laws and runs are valued: ``kind``, ``sizes``, ``n``, ``a``, ``b``, ``weights``,
+        ``source`` and ``memory``, as in `value`.
 
     Returns
     -------
@@ -172,23 +179,10 @@ def compare(
     >>> round(float(apiece.compare(first, first)["agreement"].min()), 6)
     1.0
     """
-
-    def valued(given: Laws | Run | Contributions | pd.DataFrame | pd.Series) -> Any:
-        if not isinstance(given, Laws | Run | Contributions):
-            return given
-        return value(
-            given,
-            kind=kind,
-            sizes=sizes,
-            n=n,
-            a=a,
-            b=b,
-            weights=weights,
-            source=source,
-            memory=memory,
-        )
-
-    one, two = valued(first), valued(second)
+    one, two = (
+        value(given, **how) if isinstance(given, Laws | Run | Contributions) else given
+        for given in (first, second)
+    )
     return agreement(one, two, top=top, level=level, random_state=random_state)
 
 

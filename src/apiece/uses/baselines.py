@@ -9,7 +9,6 @@ column ``value``, indexed by id; high is to keep or to add, low is to doubt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,7 @@ from apiece.uses._outside import folds_of, in_folds, predict
 if TYPE_CHECKING:
     import pandas as pd
 
-    from apiece.losses import Loss
+    from apiece.losses import LossLike
 
 __all__ = [
     "data_oob",
@@ -137,7 +136,7 @@ def influence(
     *,
     have: Any = None,
     model: Any = "auto",
-    metric: str | Loss | Callable[[Any, Any], float] | None = None,
+    metric: LossLike = None,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
     r"""Value every point by its influence on the model of the held rows, to first order.
@@ -203,11 +202,11 @@ def margin(
     True
     """
     _check_classes(dataset, "the margin")
-    found = resolve_model(
+    result = resolve_model(
         model, kind=dataset.kind, n_features=dataset.n_features, n_classes=dataset.n_classes
     )
     held = _held(dataset, have)
-    fitted = found.seeded(seed_from(random_state)).fit(dataset.take(held), dataset.points_y[held])
+    fitted = result.seeded(seed_from(random_state)).fit(dataset.take(held), dataset.points_y[held])
     proba = np.sort(predict(fitted, dataset.rows, dataset.n_classes), axis=1)
     return _table(dataset, proba[:, -2] - proba[:, -1])
 

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import apiece
 from apiece import Dataset, PlanError
 from apiece.uses import ADVICE, Advice
+from apiece.uses._advise import _KEEP, _Scores
 from apiece.uses._wrong import rate_of_wrong
 
 
@@ -215,3 +216,15 @@ def test_the_share_of_wrong_labels_is_the_smallest_that_any_model_needs():
     # A model that has learned the wrong labels by heart needs none.
     learned = np.where(np.eye(2)[flipped] > 0, 0.9, 0.1)
     assert rate_of_wrong([proba, learned], flipped).likeliest < 0.02
+
+
+@pytest.mark.parametrize(("gain", "n_classes", "chosen"), [(0.5, 2, 0), (3.0, 2, 1), (0.5, 0, 1)])
+def test_labels_change_for_a_gain_of_a_standard_error_however_sure_the_finder_is(
+    gain, n_classes, chosen
+):
+    n = 400
+    noise = np.tile([-1.0, 1.0], n // 2)  # a standard error of 1 / sqrt(n)
+    loss = np.stack([np.ones(n), 1.0 - gain / np.sqrt(n) - noise])
+    rows, none = np.ones(n, dtype=bool), np.zeros(n)
+    scores = _Scores(loss, np.zeros((2, n)), np.ones(n), none, n_classes, sure=20.0)
+    assert scores.choose((_KEEP, (2, 2)), rows) == (chosen, chosen)

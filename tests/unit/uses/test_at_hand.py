@@ -92,8 +92,8 @@ def test_what_is_promised_is_less_than_what_the_choosing_rows_flatter():
     X, y = rng.normal(size=(300, 6)), rng.integers(0, 2, 300)  # nothing to learn
     dataset = Dataset.from_arrays(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
     at_hand, rules = all_of(dataset, 60, 10)
-    flattered = at_hand.pick(rules).gain.sum()
-    promise = at_hand.promise(rules, 10)
+    found = at_hand.pick(rules)
+    flattered, promise = found.gain.sum(), at_hand.promise(rules, found)
     assert promise.gain[-1] < 0.7 * flattered
     picks = apiece.select(dataset, take=10, have=np.arange(60), progress=False)
     assert picks["gain"].iloc[-1] == pytest.approx(promise.gain[-1])
@@ -185,3 +185,20 @@ def test_the_error_of_a_promise_has_noise_of_rows_and_of_the_choice():
     missed = both.mean(axis=0) - 2 * rng.normal(size=4_000)
     assert 0.8 < np.sqrt((_error(both, group) ** 2).mean() / (missed**2).mean()) < 1.2
     assert 1.0 < np.sqrt((_error(rows_only, group) ** 2).mean() * 6) < 2.0  # on the safe side
+
+
+def test_a_promise_is_measured_row_by_row_or_on_parts_and_lies_below_what_flatters():
+    X, y = rows(240)
+    dataset = Dataset.from_arrays(X[:120], y[:120], X_val=X[120:], y_val=y[120:])
+    at_hand, rules = all_of(dataset, 60, 5)
+    found = at_hand.pick(rules)
+    promise = at_hand.promise(rules, found)
+    assert promise.n_free == 120 - 3
+    assert (promise.gain <= np.cumsum(found.gain)).all()
+    # Losses row by row are those of the engine on all rows of the parts.
+    joined = at_hand.position[found.rows]
+    each = np.concatenate([at_hand._losses(group, joined, 5) for group in range(3)])
+    held = [*range(60), *joined]
+    assert each.mean() == pytest.approx(loss(X[held], y[held], X[120:], y[120:]), abs=1e-5)
+    by_parts = AtHand(dataset, at_hand.have, at_hand.position, "logistic", "hinge", "auto", 0)
+    assert by_parts._losses(0, joined, 5).shape == (2,)

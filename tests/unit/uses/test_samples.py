@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,7 @@ from apiece import synthetic
 from apiece.errors import ApieceWarning, FitError
 from apiece.laws import Laws
 from apiece.records import Contributions
-from apiece.uses import value, value_samples
+from apiece.uses import BetaShapley, GivenWeights, value, value_samples
 
 
 def drawn(rng, sizes, n_pool=None, truth=lambda k: 100.0 / k, noise=0.1, n_points=400):
@@ -60,7 +62,7 @@ def test_candidates_are_always_seen():
 
 
 @pytest.mark.parametrize("design", ["uniform", "log-uniform", "grid"])
-@pytest.mark.parametrize("options", [{}, {"kind": "beta-shapley", "n": 1000, "a": 3, "b": 2}])
+@pytest.mark.parametrize("options", [{}, {"kind": BetaShapley(3, 2), "n": 1000}])
 @pytest.mark.filterwarnings("ignore::apiece.ApieceWarning")
 def test_every_design_gives_the_same_value(design, options):
     truth = Laws.from_arrays(c=[100.0], alpha=[1.2], sigma=[0.0], beta=[2.0])
@@ -118,7 +120,7 @@ def test_a_point_that_misses_a_size_uses_its_nearest():
         k=[*[10] * 10, *[20] * 10, 20, 20],
         delta=[*[4.0] * 10, *[2.0] * 10, 3.0, 5.0],
     )
-    estimate = value_samples(table, weights={10: 0.5, 20: 0.5})
+    estimate = value_samples(table, kind=GivenWeights({10: 0.5, 20: 0.5}))
     assert estimate["value"].tolist() == [3.0] * 5 + [4.0]
     assert estimate["stderr"].tolist() == [0.0] * 5 + [1.0]
 
@@ -149,3 +151,31 @@ def test_weight_outside_the_sampled_sizes_warns_or_is_refused():
         value_samples(far, kind="banzhaf", n=10_001)
     with pytest.raises(FitError, match="no contributions"):
         value_samples(table.where(table.k < 0))
+
+
+def test_sizes_that_were_drawn_more_often_do_not_count_more():
+    rng = np.random.default_rng(0)
+    n, low, high = 3_000, 10, 200
+    k = np.where(rng.random(n) < 0.6, 12, rng.integers(low, high + 1, n))
+    table = Contributions.from_arrays(
+        point=np.zeros(n),
+        k=k,
+        delta=10 / k,
+        attrs={"design": {"name": "uniform", "sizes": [10, 200]}},
+    )
+    truth = np.mean(10 / np.arange(low, high + 1))
+    known = replace(table, attrs=table.attrs | {"extra_sizes": [[12, 0.6]]})
+    found, without = (
+        value_samples(one, sizes=(low, high))["value"].item() for one in (known, table)
+    )
+    assert abs(found / truth - 1) < 0.01
+    assert abs(without / truth - 1) > 0.02
+
+
+def test_points_that_were_valued_rarely_later_count_for_it():
+    # Half of the early contributions are lucky. Later ones are right, and one in eight was drawn.
+    delta = np.array([1.0] * 8 + [0.0] * 8)
+    table = Contributions.from_arrays(point=np.zeros(16), k=np.full(16, 10), delta=delta)
+    rare = replace(table, chance=np.array([1.0] * 8 + [0.125] * 8))
+    assert_allclose(value_samples(table)["value"].item(), 1 / 2)
+    assert_allclose(value_samples(rare)["value"].item(), 1 / 9)

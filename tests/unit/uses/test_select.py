@@ -7,7 +7,8 @@ from scipy.stats import ks_2samp
 
 from apiece.errors import CardinalityError, DataError, PlanError, UnknownNameError
 from apiece.laws import Laws
-from apiece.uses import draw_values, drawn_values, select, size_weights
+from apiece.uses import as_semivalue, select
+from apiece.uses._ranks import draw_values, drawn_values
 from apiece.uses._rules import Rules
 
 
@@ -179,7 +180,7 @@ def test_chances_of_series_laws_are_those_of_drawing_their_parameters():
         cov=root @ root.transpose(0, 2, 1) / 10,
         df=np.where(np.arange(30) % 2, 6.0, np.inf),
     )
-    weights = size_weights("shapley", k_range=(50, 400))
+    weights = as_semivalue("shapley").over((50, 400))
     joint = draw_values(laws, weights, n=4_000, random_state=1)
     alone = np.stack(
         [v for seed in range(8) for v in drawn_values(laws, weights, random_state=seed)]

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from apiece.errors import ApieceWarning, CardinalityError, PlanError, UnknownNameError
 from apiece.laws import Laws, Series
-from apiece.uses import add_ranks, draw_values, size_weights, value
+from apiece.uses import as_semivalue, value
+from apiece.uses._ranks import add_ranks, draw_values
 
 
 @pytest.fixture
@@ -79,7 +80,8 @@ def test_wrong_words_and_sizes_are_refused(laws):
 )
 @pytest.mark.filterwarnings("ignore::apiece.ApieceWarning")
 def test_every_kind_is_the_weighted_sum_of_the_curve(laws, kind, options):
-    weights = size_weights(kind, k_range=laws.k_range, **options)
+    how = {name: item for name, item in options.items() if name != "n"}
+    weights = as_semivalue(kind, **how).over(laws.k_range, n=options.get("n"))
     table = value(laws, kind=kind, **options)
     expected = laws.mean(np.maximum(weights.k, 1.0)) @ weights.w
     assert_allclose(table["value"], expected, rtol=1e-12)
@@ -140,7 +142,7 @@ def test_chances_agree_with_normal_theory_for_two_points():
         cov=np.broadcast_to(np.diag([0.5, 1e-12]), (2, 2, 2)),
         k_range=(100, 100),
     )
-    draws = draw_values(laws, size_weights("shapley", k_range=(100, 100)), n=20_000)
+    draws = draw_values(laws, as_semivalue("shapley").over((100, 100)), n=20_000)
     table = add_ranks(value(laws), draws, 1, 0.9)
     # P(N(1, 0.5) > N(2, 0.5)) = Phi(-1) = 0.1587, with a standard error of 0.0026.
     assert_allclose(table["p_top"], [0.1587, 0.8413], atol=0.01)
@@ -155,7 +157,7 @@ def test_points_without_uncertainty_are_ranked_without_an_interval(laws):
 
 def test_draws_in_several_chunks_have_the_same_spread(laws, monkeypatch):
     some = laws.select([0])
-    weights = size_weights("shapley", k_range=laws.k_range)
+    weights = as_semivalue("shapley").over(laws.k_range)
     monkeypatch.setattr("apiece.uses._ranks._CHUNK", 300)
     draws = draw_values(some, weights, n=2000)
     assert_allclose(draws.std(), value(some)["stderr"].iloc[0], rtol=0.1)

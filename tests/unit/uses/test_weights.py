@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from apiece.errors import CardinalityError, PlanError, UnknownNameError
-from apiece.uses import KINDS, SizeWeights, nodes, size_weights
-from apiece.uses._weights import beta_binomial, binomial, uniform
+from apiece.uses import KINDS, SizeWeights, as_semivalue
+from apiece.uses._weights import beta_binomial, binomial, nodes, uniform
 
 
 def exact_beta(n, a, b):
@@ -76,17 +76,17 @@ def test_few_sizes_and_weights_of_both_signs_are_left_as_they_are():
 
 
 def test_kinds_of_a_game_can_be_kept_to_some_sizes():
-    whole = size_weights("banzhaf", k_range=(1, 9), n=20)
-    some = size_weights("banzhaf", k_range=(1, 9), n=20, sizes=(5, 8))
+    whole = as_semivalue("banzhaf").over((1, 9), n=20)
+    some = as_semivalue("banzhaf").over((1, 9), n=20, sizes=(5, 8))
     assert some.k.tolist() == [5, 6, 7, 8]
     assert_allclose(some.w.sum(), 1.0)
     assert_allclose(some.w / some.w[0], whole.w[5:9] / whole.w[5])
 
 
 def test_own_weights_come_as_a_mapping_or_a_function_and_are_not_normalised():
-    given = size_weights("weights", k_range=(1, 9), weights={5: 2.0, 3: 1.0})
+    given = as_semivalue("weights", weights={5: 2.0, 3: 1.0}).over((1, 9))
     assert (given.k.tolist(), given.w.tolist()) == ([3.0, 5.0], [1.0, 2.0])
-    given = size_weights("shapley", k_range=(2, 4), weights=lambda k: k**2)
+    given = as_semivalue("shapley", weights=lambda k: k**2).over((2, 4))
     assert (given.k.tolist(), given.w.tolist()) == ([2.0, 3.0, 4.0], [4.0, 9.0, 16.0])
 
 
@@ -107,8 +107,10 @@ def test_own_weights_come_as_a_mapping_or_a_function_and_are_not_normalised():
     ],
 )
 def test_wrong_requests_are_refused(kind, options, error, words):
+    game = {name: item for name, item in options.items() if name in ("n", "sizes")}
+    how = {name: item for name, item in options.items() if name not in game}
     with pytest.raises(error, match=words):
-        size_weights(kind, k_range=(1, 9), **options)
+        as_semivalue(kind, **how).over((1, 9), **game)
 
 
 def test_every_kind_is_listed():
