@@ -17,10 +17,10 @@ import apiece
 from apiece.cli import cli
 from apiece.papers import SCALES, estimate, measured, names, reproduce
 from apiece.papers._accuracy import PAPERS
-from apiece.papers._bench import Bench
 from apiece.papers._ceiling import Ceiling
 from apiece.papers._runs import Means, Setting
 from apiece.papers._scale import Effort
+from apiece.papers._workspace import Workspace
 
 
 def invoke(*words):
@@ -110,13 +110,13 @@ def test_every_run_tells_the_time_it_took(made):
 
 
 def test_pauses_do_not_count_as_work(tmp_path):
-    bench = Bench(tmp_path, tmp_path, SCALES["smoke"], ("synthetic",))
-    folder = bench.folder(Setting("synthetic")) / "shards"
+    work = Workspace(tmp_path, tmp_path, SCALES["smoke"], ("synthetic",))
+    folder = work.folder(Setting("synthetic")) / "shards"
     folder.mkdir(parents=True)
     for place, moment in enumerate([0, 60, 120, 180, 9000, 9060]):
         (folder / str(place)).touch()
         os.utime(folder / str(place), (moment, moment))
-    assert bench.minutes(Setting("synthetic")) == pytest.approx(6)  # six shards, a minute each
+    assert work.minutes(Setting("synthetic")) == pytest.approx(6)  # six shards, a minute each
 
 
 def test_a_smaller_scale_serves_where_nothing_else_is_stored(made):
@@ -124,22 +124,22 @@ def test_a_smaller_scale_serves_where_nothing_else_is_stored(made):
     page = reproduce("table1", scale="laptop", **asked)
     found = pd.read_csv(made / "laptop" / "table1.csv")
     pd.testing.assert_frame_equal(found, pd.read_csv(made / "smoke" / "table1.csv"))
-    assert "runs of a smaller scale" in page.read_text()
+    assert "smaller ones where none exists" in page.read_text()
 
 
 def test_runs_of_different_scales_meet_in_the_points_they_share(tmp_path):
     smoke = SCALES["smoke"]
     few = replace(smoke, name="laptop", grid={"logistic": Effort(8, 12)})
-    Bench(tmp_path, tmp_path, few, ("synthetic",)).run(Setting("synthetic", design="uniform"))
-    bench = Bench(tmp_path, tmp_path, smoke, ("synthetic",))
-    bench.run(Setting("synthetic"))
+    Workspace(tmp_path, tmp_path, few, ("synthetic",)).run(Setting("synthetic", design="uniform"))
+    work = Workspace(tmp_path, tmp_path, smoke, ("synthetic",))
+    work.run(Setting("synthetic"))
     reproduce("figure14", scale="smoke", to=tmp_path, stored=True, progress=False)
     assert "for 8 points" in (tmp_path / "smoke" / "figure14.md").read_text()
     found = pd.read_csv(tmp_path / "smoke" / "figure14.csv")
     run = apiece.open(tmp_path / "runs" / "laptop" / "synthetic-logistic-softmax_of_proba-uniform")
     table = run.contributions()
     laws = apiece.fit(table.where(table.task < 50), PAPERS)
-    grid = bench.contributions(Setting("synthetic")).table()
+    grid = work.contributions(Setting("synthetic")).table()
     psi = grid[grid["k"] == 120].groupby("point")["delta"].mean()[laws.ids]
     right = np.corrcoef(laws.mean(120.0), psi)[0, 1]
     assert_allclose(found.set_index("k").loc[120, "Pearson"], right)
@@ -218,7 +218,7 @@ def test_what_cannot_be_made_is_explained_without_a_traceback(tmp_path, words, m
 def test_what_is_stored_will_do_and_grows_when_more_is_asked_for(tmp_path):
     smoke = SCALES["smoke"]
     half = replace(smoke, grid={"logistic": Effort(24, smoke.grid["logistic"].samples // 2)})
-    Bench(tmp_path, tmp_path, half, ("synthetic",)).run(Setting("synthetic"))
+    Workspace(tmp_path, tmp_path, half, ("synthetic",)).run(Setting("synthetic"))
     settings = {"scale": "smoke", "to": tmp_path, "progress": False}
     reproduce("table1", stored=True, **settings)
     before = pd.read_csv(tmp_path / "smoke" / "table1.csv")

@@ -19,9 +19,9 @@ import apiece
 from apiece._base.typing import FloatArray
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Artifact, count_axis, decades, exhibit, panels
+from apiece.papers._items import Artifact, count_axis, decades, panels, paper_item
 from apiece.papers._runs import Setting
+from apiece.papers._workspace import Workspace
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
 
@@ -30,18 +30,18 @@ PAPERS: Final = Likelihood("power", prior_sd=None)
 _MOST: Final = 100  # samples for networks: with more they have no advantage
 
 
-def fitted(bench: Bench, method: str, samples: int, dataset: str) -> Laws:
+def fitted(work: Workspace, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
-    table = bench.contributions(Setting(dataset, design="uniform"))
+    table = work.contributions(Setting(dataset, design="uniform"))
     first = table.where(table.task < samples)
     if method == "amortized":
-        return apiece.fit(first, Amortized("power"), dataset=bench.dataset(dataset))
+        return apiece.fit(first, Amortized("power"), dataset=work.dataset(dataset))
     return apiece.fit(first, PAPERS if method == "likelihood" else Bayes("power"))
 
 
-def has_network(bench: Bench) -> bool:
+def has_network(work: Workspace) -> bool:
     """Whether the amortized estimator is included: it needs torch, and many seconds per fit."""
-    return bench.scale.network and find_spec("torch") is not None
+    return work.scale.network and find_spec("torch") is not None
 
 
 def scores(predicted: FloatArray, psi: FloatArray) -> dict[str, float]:
@@ -57,58 +57,58 @@ def scores(predicted: FloatArray, psi: FloatArray) -> dict[str, float]:
 
 
 def against(
-    bench: Bench, setting: Setting, laws: Laws
+    work: Workspace, setting: Setting, laws: Laws
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Yield every size of a run, what laws predict there, and what was measured.
 
     Only points in both are used, because the runs may have different scales.
     """
-    means = bench.means(setting)
-    row = pd.Index(laws.ids).get_indexer(pd.Index(bench.contributions(setting).ids))
+    means = work.means(setting)
+    row = pd.Index(laws.ids).get_indexer(pd.Index(work.contributions(setting).ids))
     both = row >= 0
     for column, k in enumerate(means.k):
         yield int(k), laws.mean(k)[row[both]], means.psi[both, column]
 
 
-def by_size(bench: Bench) -> pd.DataFrame:
+def by_size(work: Workspace) -> pd.DataFrame:
     """Score the estimators with several numbers of samples at all sizes, also beyond the grid."""
-    lead = bench.lead("grid", "uniform")
+    lead = work.lead("grid", "uniform")
     if lead is None:
         return pd.DataFrame()
-    return bench.once(("by size", lead), lambda: _by_size(bench, lead))
+    return work.once(("by size", lead), lambda: _by_size(work, lead))
 
 
-def _by_size(bench: Bench, lead: str) -> pd.DataFrame:
-    title = bench.title(lead)
+def _by_size(work: Workspace, lead: str) -> pd.DataFrame:
+    title = work.title(lead)
     runs = [Setting(lead), Setting(lead, design="beyond")]
     rows = []
     for method in METHODS:
-        for samples in bench.scale.counts:
-            if method == "amortized" and (samples > _MOST or not has_network(bench)):
+        for samples in work.scale.counts:
+            if method == "amortized" and (samples > _MOST or not has_network(work)):
                 continue
-            laws = fitted(bench, method, samples, lead)
-            for setting in filter(bench.has, runs):
-                for k, predicted, psi in against(bench, setting, laws):
+            laws = fitted(work, method, samples, lead)
+            for setting in filter(work.has, runs):
+                for k, predicted, psi in against(work, setting, laws):
                     where = {"data": title, "method": method, "samples": samples, "k": k}
                     rows.append(where | scores(predicted, psi))
     return pd.DataFrame(rows).drop_duplicates(["method", "samples", "k"])
 
 
-@exhibit(
+@paper_item(
     "figure2",
     "The likelihood estimator on one point",
     *("uniform",),
     paper="The curve allows more deviation at small sizes.",
     scale="one point of IMDB, 100 samples",
 )
-def figure2(bench: Bench) -> Artifact:
+def figure2(work: Workspace) -> Artifact:
     """Samples of one point and the law fitted to them, with its interval."""
-    lead, samples = bench.lead("uniform"), min(100, max(bench.scale.counts))
+    lead, samples = work.lead("uniform"), min(100, max(work.scale.counts))
     if lead is None:
         return Artifact.nothing()
-    table = bench.contributions(Setting(lead, design="uniform"))
+    table = work.contributions(Setting(lead, design="uniform"))
     part = table.where(table.task < samples)
-    laws = fitted(bench, "likelihood", samples, lead)
+    laws = fitted(work, "likelihood", samples, lead)
     clear = np.abs(laws.mean(laws.k_ref)) / laws.stderr(laws.k_ref)
     row = int(np.nanargmax(np.where(laws.mean(laws.k_ref) > 0, clear, np.nan)))
     with panels(1, height=3.4) as (figure, (ax,)):
@@ -117,22 +117,22 @@ def figure2(bench: Bench) -> Artifact:
         plot_curves(laws, [laws.ids[row]], ax=ax)
         ax.set_yscale("linear")
         ax.set_ylim(*np.quantile(part.delta[mine], [0.01, 0.99]))
-    one = {"data": bench.title(lead), "point": laws.ids[row], "samples": int(mine.sum())}
+    one = {"data": work.title(lead), "point": laws.ids[row], "samples": int(mine.sum())}
     noise = {"sigma": laws.sigma[row], "beta": laws.beta[row]}
     return Artifact(
         pd.DataFrame([{**one, "c": laws.c[row], "alpha": laws.alpha[row], **noise}]), figure
     )
 
 
-def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any:
+def _curves(work: Workspace, table: pd.DataFrame, measures: tuple[str, ...]) -> Any:
     methods = list(dict.fromkeys(table["method"]))
     with panels(len(measures) * len(methods), columns=len(methods)) as (figure, axes):
         for (measure, method), ax in zip(product(measures, methods), axes, strict=True):
             part = table[table["method"] == method].sort_values("k")
             for samples, rows in part.groupby("samples"):
-                color = f"C{bench.scale.counts.index(samples)}"
+                color = f"C{work.scale.counts.index(samples)}"
                 ax.plot(rows["k"], rows[measure], color=color, label=f"{samples} samples")
-            ax.axvline(bench.scale.sizes[1], color="0.5", linestyle=":")
+            ax.axvline(work.scale.sizes[1], color="0.5", linestyle=":")
             ax.set(ylabel=measure, ylim=(max(-0.5, table[measure].min() - 0.05), 1.02))
             ax.set_title(method)
             size_axis(ax)
@@ -142,13 +142,13 @@ def _curves(bench: Bench, table: pd.DataFrame, measures: tuple[str, ...]) -> Any
     return figure
 
 
-def _judged(bench: Bench) -> str:
+def _judged(work: Workspace) -> str:
     """Describe the truth: means of how many samples at each size."""
-    lead = bench.lead("grid", "uniform") or ""
-    fitted_to = bench.contributions(Setting(lead, design="uniform")).ids
+    lead = work.lead("grid", "uniform") or ""
+    fitted_to = work.contributions(Setting(lead, design="uniform")).ids
     parts = []
-    for setting in filter(bench.has, (Setting(lead), Setting(lead, design="beyond"))):
-        table = bench.contributions(setting)
+    for setting in filter(work.has, (Setting(lead), Setting(lead, design="beyond"))):
+        table = work.contributions(setting)
         k, n = np.unique(table.k), len(np.intersect1d(table.ids, fitted_to))
         each = len(table) / table.n_points / len(k)
         parts.append(
@@ -157,39 +157,39 @@ def _judged(bench: Bench) -> str:
     return f"Truth: {'; '.join(parts)}."
 
 
-@exhibit(
+@paper_item(
     "figure7",
     "Correlation of predictions with mean contributions, within the fitted sizes and beyond",
     *("grid", "beyond"),
     paper="High within 100 to 1,000, a little lower ten times beyond; more samples are better.",
     scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
-def figure7(bench: Bench) -> Artifact:
+def figure7(work: Workspace) -> Artifact:
     """Pearson correlation by size."""
-    table = by_size(bench)
+    table = by_size(work)
     if table.empty:
         return Artifact.nothing()
     names = ["data", "method", "samples"]
     return Artifact(
         table.pivot(index=names, columns="k", values="Pearson").reset_index(),
-        _curves(bench, table, ("Pearson",)),
-        _judged(bench),
+        _curves(work, table, ("Pearson",)),
+        _judged(work),
     )
 
 
-@exhibit(
+@paper_item(
     "figure14",
     "Predictions against mean contributions at four sizes",
     *("grid", "beyond"),
     paper="IMDB: all three measures near 1, most of all at larger sizes.",
     scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
-def figure14(bench: Bench) -> Artifact:
+def figure14(work: Workspace) -> Artifact:
     """Scatter plots for the likelihood estimator with the most samples."""
-    lead, samples = bench.lead("grid", "uniform"), max(bench.scale.counts)
+    lead, samples = work.lead("grid", "uniform"), max(work.scale.counts)
     if lead is None:
         return Artifact.nothing()
-    sizes = list(against(bench, Setting(lead), fitted(bench, "likelihood", samples, lead)))
+    sizes = list(against(work, Setting(lead), fitted(work, "likelihood", samples, lead)))
     chosen = np.unique(np.linspace(0, len(sizes) - 1, 4).round().astype(int))
     rows = []
     with panels(len(chosen), columns=4) as (figure, axes):
@@ -199,53 +199,53 @@ def figure14(bench: Bench) -> Artifact:
             plot_agreement(*frames, names=("predicted", "measured"), ax=ax)
             ax.set_title(f"k = {k:,}")
             ax.locator_params(axis="x", nbins=4)
-            where = {"data": bench.title(lead), "samples": samples, "k": k}
+            where = {"data": work.title(lead), "samples": samples, "k": k}
             rows.append(where | scores(predicted, psi))
-    return Artifact(pd.DataFrame(rows), figure, _judged(bench))
+    return Artifact(pd.DataFrame(rows), figure, _judged(work))
 
 
-@exhibit(
+@paper_item(
     "figure15",
     "R², Pearson and Spearman by size, within the fitted sizes and beyond",
     *("grid", "beyond"),
     paper="Correlations stay high ten times beyond the fitted sizes, where R² falls.",
     scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
-def figure15(bench: Bench) -> Artifact:
+def figure15(work: Workspace) -> Artifact:
     """All three measures by size."""
-    table = by_size(bench)
+    table = by_size(work)
     if table.empty:
         return Artifact.nothing()
     measures = ["R²", "Pearson", "Spearman"]
-    where = np.where(table["k"] <= bench.scale.sizes[1], "fitted", "beyond")
+    where = np.where(table["k"] <= work.scale.sizes[1], "fitted", "beyond")
     names = ["data", "method", "samples", "sizes"]
     means = table.assign(sizes=where).groupby(names, sort=False)[measures].mean()
-    figure = _curves(bench, table, ("R²", "Pearson", "Spearman"))
-    return Artifact(means.reset_index(), figure, _judged(bench))
+    figure = _curves(work, table, ("R²", "Pearson", "Spearman"))
+    return Artifact(means.reset_index(), figure, _judged(work))
 
 
-@exhibit(
+@paper_item(
     "figure16",
     "Convergence of the likelihood estimator",
     *("grid", "beyond"),
     paper="R² comes near 1 with few samples within the fitted sizes, not beyond them.",
     scale="1,000 points; truth from 1,000 samples per size, also beyond 1,000",
 )
-def figure16(bench: Bench) -> Artifact:
+def figure16(work: Workspace) -> Artifact:
     """R² against the number of samples, one line per size."""
-    table = by_size(bench)
+    table = by_size(work)
     if table.empty:
         return Artifact.nothing()
     table = table[table["method"] == "likelihood"]
-    inside = table["k"] <= bench.scale.sizes[1]
+    inside = table["k"] <= work.scale.sizes[1]
     parts = {"fitted sizes": table[inside], "beyond": table[~inside]}
     with panels(2) as (figure, axes):
         for (name, part), ax in zip(parts.items(), axes, strict=True):
             for k, rows in part.groupby("k"):
                 ax.plot(rows["samples"], rows["R²"], "o-", label=f"k = {k:,}", markersize=3)
-            count_axis(ax, bench.scale.counts)
+            count_axis(ax, work.scale.counts)
             ax.set(ylabel="R²", title=name, ylim=(-0.5, 1.02))
             if len(part):
                 ax.legend(fontsize="x-small")
     wide = table.pivot(index=["data", "k"], columns="samples", values="R²")
-    return Artifact(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(bench))
+    return Artifact(wide.rename(columns="{} samples".format).reset_index(), figure, _judged(work))

@@ -18,26 +18,26 @@ from apiece import experiments
 from apiece._base.files import make_folder, write_whole
 from apiece.experiments._trial import Trial
 from apiece.papers import _paper
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Artifact, exhibit
+from apiece.papers._items import Artifact, paper_item
 from apiece.papers._runs import PAPER_LOSS, Setting
 from apiece.papers._scale import SCALES, Addition
+from apiece.papers._workspace import Workspace
 
 _TRAININGS: Final = 7  # per repeat and size: before, and with six selections
 
 
-def outcomes(bench: Bench, dataset: str, addition: Addition) -> pd.DataFrame | None:
+def outcomes(work: Workspace, dataset: str, addition: Addition) -> pd.DataFrame | None:
     """Return every repeat of an experiment, from its file if it was done before.
 
     None is returned if nothing is stored and nothing may be collected, or if the dataset has too
     few rows for the larger size.
     """
-    path = _file(bench, dataset, addition)
+    path = _file(work, dataset, addition)
     if not path.is_file():
         setting = Setting(dataset, design="candidates")
-        if bench.stored or not bench.has(setting) or not bench.fits(dataset, max(addition.at)):
+        if work.stored or not work.has(setting) or not work.fits(dataset, max(addition.at)):
             return None
-        candidate_data = bench.candidate_data(dataset)
+        candidate_data = work.candidate_data(dataset)
         experiment = experiments.addition(
             candidate_data.data,
             take=addition.take,
@@ -46,8 +46,8 @@ def outcomes(bench: Bench, dataset: str, addition: Addition) -> pd.DataFrame | N
             quotas="balanced",
             redundancy=False,
             random_state=0,
-            progress=bench.progress,
-            run=bench.run(setting),
+            progress=work.progress,
+            run=work.run(setting),
             test=candidate_data.test,
             method="likelihood",  # the paper's, with a prior on its decays
             also=["bayes"],
@@ -58,17 +58,17 @@ def outcomes(bench: Bench, dataset: str, addition: Addition) -> pd.DataFrame | N
     return pd.read_csv(path)
 
 
-def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
+def trainings(work: Workspace, dataset: str) -> pd.DataFrame:
     """Return the trainings of the experiments on a dataset, and the minutes that remain."""
-    candidate_data = bench.candidate_data(dataset)
+    candidate_data = work.candidate_data(dataset)
     trial = Trial.of(
         candidate_data.data, model="logistic", metric=PAPER_LOSS, seed=0, test=candidate_data.test
     )
     rows = []
-    for addition in bench.scale.additions:
-        if not bench.fits(dataset, max(addition.at)):
+    for addition in work.scale.additions:
+        if not work.fits(dataset, max(addition.at)):
             continue
-        is_left = not _file(bench, dataset, addition).is_file()
+        is_left = not _file(work, dataset, addition).is_file()
         start = process_time()
         for size in addition.at if is_left else ():
             trial.score(trial.draws(size, 1)[0].subset)
@@ -76,7 +76,7 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
         rows.append(
             {
                 "run": f"{dataset}-logistic-addition-{addition.take}",
-                "points": bench.scale.candidates,
+                "points": work.scale.candidates,
                 "sizes": len(addition.at),
                 "samples": addition.repeats,
                 "contributions": each * len(addition.at),
@@ -87,25 +87,25 @@ def trainings(bench: Bench, dataset: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _file(bench: Bench, dataset: str, addition: Addition) -> Path:
+def _file(work: Workspace, dataset: str, addition: Addition) -> Path:
     """Return the file of an experiment; if only stored results may be used, of any scale."""
     name = f"{dataset}-logistic-balanced-{addition.take}.csv"
-    scales = (bench.scale.name, *SCALES) if bench.stored else (bench.scale.name,)
-    places = [bench.to / "runs" / scale / name for scale in scales]
+    scales = (work.scale.name, *SCALES) if work.stored else (work.scale.name,)
+    places = [work.to / "runs" / scale / name for scale in scales]
     return next((place for place in places if place.is_file()), places[0])
 
 
-def _added(bench: Bench, which: int, end: int) -> Artifact:
+def _added(work: Workspace, which: int, end: int) -> Artifact:
     """Return the measured rises of accuracy next to the paper's, in percent."""
-    addition = bench.scale.additions[which]
+    addition = work.scale.additions[which]
     paper = list(_paper.ADDITION.values())[2 * which + end]
     rows = []
-    for dataset in bench.datasets:
-        for method, rise in _rises(bench, dataset, addition, addition.at[end]).items():
+    for dataset in work.datasets:
+        for method, rise in _rises(work, dataset, addition, addition.at[end]).items():
             known = paper.get(method, {}).get(dataset)
             rows.append(
                 {
-                    "data": bench.title(dataset),
+                    "data": work.title(dataset),
                     "method": method,
                     "repeats": len(rise),
                     "measured": rise.mean(),
@@ -117,16 +117,16 @@ def _added(bench: Bench, which: int, end: int) -> Artifact:
             )
     return Artifact(
         pd.DataFrame(rows),
-        note=f"Candidates: {bench.scale.candidates:,}, with {bench.scale.candidate_samples:,} "
-        f"samples each at sizes {bench.scale.sizes[0]:,} to {bench.scale.sizes[1]:,}. Selections "
+        note=f"Candidates: {work.scale.candidates:,}, with {work.scale.candidate_samples:,} "
+        f"samples each at sizes {work.scale.sizes[0]:,} to {work.scale.sizes[1]:,}. Selections "
         "have equally many points of each class. *scaling* uses the likelihood estimator, as the "
         "paper does. In the file, *preceding* is the accuracy before anything is added.",
     )
 
 
-def _rises(bench: Bench, dataset: str, addition: Addition, size: int) -> dict[str, pd.Series]:
+def _rises(work: Workspace, dataset: str, addition: Addition, size: int) -> dict[str, pd.Series]:
     """Return the rise of accuracy in percent, repeat by repeat, of every method at a size."""
-    samples = outcomes(bench, dataset, addition)
+    samples = outcomes(work, dataset, addition)
     if samples is None:
         return {}
     here = samples[samples["at"] == size]
@@ -141,14 +141,14 @@ def _register(number: int, which: int, end: int) -> None:
     (take, size), methods = list(_paper.ADDITION.items())[2 * which + end]
     rises = [method for method in methods if method != "preceding"]
     best = {name: max(rises, key=lambda m: methods[m][name].mean) for name in _paper.DATASETS}
-    exhibit(
+    paper_item(
         f"table{number}",
         f"Rise of accuracy (%) with {take} points added to training sets of {size:,}",
         *("candidates", "addition"),
         paper=f"Best on MiniBooNE: {best['miniboone']}; on CIFAR-10: {best['cifar10']}; on IMDB: "
         f"{best['imdb']}.",
         scale="1,000 candidates with 500 samples each, 1,000 repeats",
-    )(lambda bench: _added(bench, which, end))
+    )(lambda work: _added(work, which, end))
 
 
 for _number, (_which, _end) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)], start=5):

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from apiece._base.typing import FloatArray
-from apiece.papers._bench import Bench
 from apiece.papers._drawing import setting_columns, words
-from apiece.papers._exhibit import Artifact, count_axis, exhibit, panels
+from apiece.papers._items import Artifact, count_axis, panels, paper_item
 from apiece.papers._runs import Means, Setting
+from apiece.papers._workspace import Workspace
 
 ENOUGH: Final = 0.9
 _COUNTS: Final = (10, 30, 100, 300, 1000, 5000)
@@ -77,30 +77,29 @@ class Ceiling:
         return float(np.ceil(float(f"{high:.2g}")))
 
 
-def ceiling_of(bench: Bench, setting: Setting) -> Ceiling:
+def ceiling_of(work: Workspace, setting: Setting) -> Ceiling:
     """Return the ceiling of a grid."""
-    samples = setting_columns(bench, setting)["samples per size"]
-    return Ceiling.of(bench.means(setting), samples)
+    samples = setting_columns(work, setting)["samples per size"]
+    return Ceiling.of(work.means(setting), samples)
 
 
-@exhibit(
+@paper_item(
     "ceiling",
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
     note="The variance over points of the expected contributions, divided by itself plus the "
-    "variance of a mean of that many samples; averaged over sizes. Samples for 0.9 are empty where "
-    "no signal was measured at some size.",
+    "variance of a mean of that many samples; averaged over sizes.",
 )
-def ceilings(bench: Bench) -> Artifact:
+def ceilings(work: Workspace) -> Artifact:
     """Ceilings of all grids against samples."""
     rows: list[dict[str, Any]] = []
     with panels(1, height=3.4) as (figure, (ax,)):
-        for setting in bench.grids("models"):
-            columns = setting_columns(bench, setting)
-            ceiling = ceiling_of(bench, setting)
+        for setting in work.grids("models"):
+            columns = setting_columns(work, setting)
+            ceiling = ceiling_of(work, setting)
             curve = {count: ceiling.at(count) for count in _COUNTS}
-            (line,) = ax.plot(curve.keys(), curve.values(), label=words(bench, setting))
+            (line,) = ax.plot(curve.keys(), curve.values(), label=words(work, setting))
             ax.plot(ceiling.samples, ceiling.reached, "o", color=line.get_color())
             rows.append(columns | row(ceiling))
         count_axis(ax, _COUNTS)

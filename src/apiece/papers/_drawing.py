@@ -10,29 +10,29 @@ import pandas as pd
 
 from apiece._base.typing import BoolArray, FloatArray
 from apiece.laws import Laws
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Artifact, panels
+from apiece.papers._items import Artifact, panels
 from apiece.papers._runs import TITLES, Setting
+from apiece.papers._workspace import Workspace
 from apiece.plots._style import size_axis
 
 RELIABLE: Final = 0.8  # the paper leaves out points of lower R² where it shows parameters
 _QUANTILES: Final = (0.2, 0.4, 0.6, 0.8)
 
 
-def setting_columns(bench: Bench, setting: Setting) -> dict[str, Any]:
+def setting_columns(work: Workspace, setting: Setting) -> dict[str, Any]:
     """Return the columns that describe a setting: data, model, points, samples per size."""
-    table = bench.contributions(setting)
+    table = work.contributions(setting)
     return {
-        "data": bench.title(setting.dataset),
+        "data": work.title(setting.dataset),
         "model": TITLES[setting.model],
         "points": table.n_points,
         "samples per size": round(len(table) / table.n_points / len(np.unique(table.k))),
     }
 
 
-def words(bench: Bench, setting: Setting) -> str:
+def words(work: Workspace, setting: Setting) -> str:
     """Name a setting in a title."""
-    return f"{bench.title(setting.dataset)}, {TITLES[setting.model]}"
+    return f"{work.title(setting.dataset)}, {TITLES[setting.model]}"
 
 
 def reliable(laws: Laws) -> BoolArray:
@@ -61,19 +61,21 @@ def histogram(ax: Any, values: FloatArray, name: str) -> None:
 
 
 def for_each(
-    bench: Bench, settings: list[Setting], draw: Callable[[Setting, Any], list[dict[str, Any]]]
+    work: Workspace,
+    settings: list[Setting],
+    draw: Callable[[Setting, Any], list[dict[str, Any]]],
 ) -> Artifact:
     """Show one panel for each grid; ``draw`` fills its axes and returns its rows."""
     rows = []
     with panels(len(settings)) as (figure, axes):
         for setting, ax in zip(settings, axes, strict=True):
-            rows += [{**setting_columns(bench, setting), **row} for row in draw(setting, ax)]
-            ax.set_title(words(bench, setting))
+            rows += [{**setting_columns(work, setting), **row} for row in draw(setting, ax)]
+            ax.set_title(words(work, setting))
     return Artifact(pd.DataFrame(rows), figure)
 
 
 def histograms(
-    bench: Bench,
+    work: Workspace,
     quantity: Callable[[Laws], FloatArray],
     name: str,
     only: Callable[[Laws], BoolArray] | None = reliable,
@@ -81,17 +83,17 @@ def histograms(
     """Show a quantity of the laws as one histogram for each grid, and its quartiles."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
-        laws = bench.laws(setting)
+        laws = work.laws(setting)
         values = quantity(laws)[only(laws)] if only else quantity(laws)
         histogram(ax, values, name)
         return [quartiles(values)]
 
-    return for_each(bench, bench.grids("models"), draw)
+    return for_each(work, work.grids("models"), draw)
 
 
-def lines(bench: Bench, setting: Setting, ax: Any) -> None:
+def lines(work: Workspace, setting: Setting, ax: Any) -> None:
     """Draw mean contributions and lines of the points at quantiles of alpha."""
-    laws, (k, psi, _) = bench.laws(setting), bench.means(setting)
+    laws, (k, psi, _) = work.laws(setting), work.means(setting)
     rows = np.flatnonzero(reliable(laws))
     order = rows[np.argsort(laws.alpha[rows])]
     for share in _QUANTILES if len(order) else ():

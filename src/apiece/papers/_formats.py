@@ -157,10 +157,10 @@ class _PlainUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         home = module.replace("numpy.core", "numpy._core")
         try:
-            found: type = getattr(import_module(home), name)
+            result: type = getattr(import_module(home), name)
         except ImportError:  # NumPy 1 has the old name alone
-            found = getattr(import_module(module), name)
-        return found
+            result = getattr(import_module(module), name)
+        return result
 
 
 def _plain_pickle(path: Path) -> Any:

@@ -16,7 +16,6 @@ from apiece.estimators import LogOLS
 from apiece.laws import Laws
 from apiece.papers import _paper
 from apiece.papers._accuracy import scores
-from apiece.papers._bench import Bench
 from apiece.papers._ceiling import ENOUGH, Ceiling, ceiling_of
 from apiece.papers._drawing import (
     for_each,
@@ -27,8 +26,9 @@ from apiece.papers._drawing import (
     setting_columns,
     words,
 )
-from apiece.papers._exhibit import Artifact, exhibit, panels
+from apiece.papers._items import Artifact, panels, paper_item
 from apiece.papers._runs import Means, Setting
+from apiece.papers._workspace import Workspace
 from apiece.plots._style import size_axis
 
 GRIDS: Final = (
@@ -72,7 +72,7 @@ def _enough(row: dict[Hashable, Any]) -> str:
     return f", {ENOUGH} with {wanted:,.0f} samples" if is_known else ", no signal at some size yet"
 
 
-@exhibit(
+@paper_item(
     "table1",
     "Overall R² of predicted expected contributions",
     *("grid", "losses", "models"),
@@ -83,17 +83,17 @@ def _enough(row: dict[Hashable, Any]) -> str:
     "the true curves would reach against these noisy means. Curves fitted to these means may "
     "exceed it. *Samples for 0.9*: samples per size that lift it to 0.9.",
 )
-def table1(bench: Bench) -> Artifact:
+def table1(work: Workspace) -> Artifact:
     """Overall R² by data, model and loss, with the R² that noise alone allows."""
     rows = []
-    for setting in bench.grids("losses", "models"):
-        ceiling = ceiling_of(bench, setting)
+    for setting in work.grids("losses", "models"):
+        ceiling = ceiling_of(work, setting)
         rows.append(
             {
-                **setting_columns(bench, setting),
+                **setting_columns(work, setting),
                 "loss": setting.metric,
-                "measured": bench.laws(setting).diagnostics["overall_r2"],
-                "series law": overall(bench.laws(setting, **SERIES), bench.means(setting)),
+                "measured": work.laws(setting).diagnostics["overall_r2"],
+                "series law": overall(work.laws(setting, **SERIES), work.means(setting)),
                 "ceiling by noise": ceiling.reached,
                 "samples for 0.9": ceiling.samples_for(ENOUGH),
                 "paper": _paper.OVERALL_R2[setting.model].get(setting.dataset),
@@ -102,45 +102,45 @@ def table1(bench: Bench) -> Artifact:
     return Artifact(pd.DataFrame(rows))
 
 
-@exhibit(
+@paper_item(
     "figure1",
     "Laws of single points, R² of their lines, and R² at each size",
     "grid",
     paper="IMDB, logistic regression: an overall R² of 0.987, and about 1.0 at every size.",
     scale=LOGISTIC,
 )
-def figure1(bench: Bench) -> Artifact:
+def figure1(work: Workspace) -> Artifact:
     """Curves at quantiles of alpha, the histogram of R², and R² across points by size."""
-    lead = bench.lead("grid")
+    lead = work.lead("grid")
     if lead is None:
         return Artifact.nothing()
     setting = Setting(lead)
-    laws = bench.laws(setting)
+    laws = work.laws(setting)
     by_size = laws.diagnostics["r2_by_size"]
     with panels(3) as (figure, (curves, shares, sizes)):
-        lines(bench, setting, curves)
+        lines(work, setting, curves)
         histogram(shares, laws.r2, "R² of a point's line")
         sizes.plot(by_size["k"], by_size["r2"], "o-")
         size_axis(sizes)
         sizes.set(ylabel="R² across points", ylim=(min(0.0, *by_size["r2"]), 1.02))
-        figure.suptitle(words(bench, setting), fontsize="medium")
+        figure.suptitle(words(work, setting), fontsize="medium")
     rows = [
-        {**setting_columns(bench, setting), "k": int(k), "measured": r2}
+        {**setting_columns(work, setting), "k": int(k), "measured": r2}
         for k, r2 in zip(by_size["k"], by_size["r2"], strict=True)
     ]
     return Artifact(pd.DataFrame(rows), figure)
 
 
-exhibit(
+paper_item(
     "figure3",
     "R² of the points' lines",
     *("grid", "models"),
     paper="Most points near 1, most of all for logistic regression.",
     scale=GRIDS,
-)(lambda bench: histograms(bench, lambda laws: laws.r2, "R² of a point's line", only=None))
+)(lambda work: histograms(work, lambda laws: laws.r2, "R² of a point's line", only=None))
 
 
-@exhibit(
+@paper_item(
     "figure9",
     "R² of the points' lines by number of samples",
     "grid",
@@ -148,11 +148,11 @@ exhibit(
     scale="up to 1,000 samples per size",
     note="If R² stays below the ceiling with ever more samples, noise is not the reason.",
 )
-def figure9(bench: Bench) -> Artifact:
+def figure9(work: Workspace) -> Artifact:
     """Cumulative shares of each point's R², fitted to ever more of the samples."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
-        table, rows = bench.contributions(setting), []
+        table, rows = work.contributions(setting), []
         most = int(table.task.max()) + 1
         for part in (most // 16, most // 4, most):
             first = table.where(table.task < part)
@@ -170,34 +170,34 @@ def figure9(bench: Bench) -> Artifact:
         ax.legend()
         return rows
 
-    return for_each(bench, bench.grids(), draw)
+    return for_each(work, work.grids(), draw)
 
 
-@exhibit(
+@paper_item(
     "figure10",
     "R² and the size of contributions",
     "grid",
     paper="Points of low R² tend to have small contributions.",
     scale=LOGISTIC,
 )
-def figure10(bench: Bench) -> Artifact:
+def figure10(work: Workspace) -> Artifact:
     """R² against the size of the mean contribution over sizes, and their rank correlation."""
 
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
-        laws = bench.laws(setting)
-        size = np.abs(np.nanmean(bench.means(setting).psi, axis=1))
+        laws = work.laws(setting)
+        size = np.abs(np.nanmean(work.means(setting).psi, axis=1))
         ax.scatter(size, laws.r2, s=10, alpha=0.6, linewidths=0)
         ax.set(xscale="log", xlabel="|mean contribution| over sizes", ylabel="R² of a point's line")
         ranks = pd.DataFrame({"size": size, "r2": laws.r2}).corr("spearman").iloc[0, 1]
         return [{"Spearman correlation": ranks}]
 
-    return for_each(bench, bench.grids(), draw)
+    return for_each(work, work.grids(), draw)
 
 
-exhibit(
+paper_item(
     "figure11",
     "R² of the law of the variance",
     *("grid", "models"),
     paper="Near 1 for logistic regression and MLP, lower for a part of the points for SVM.",
     scale=GRIDS,
-)(lambda bench: histograms(bench, lambda laws: laws.r2_variance, "R² of the variance", only=None))
+)(lambda work: histograms(work, lambda laws: laws.r2_variance, "R² of the variance", only=None))

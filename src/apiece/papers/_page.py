@@ -1,4 +1,4 @@
-"""Files of a reproduction: JSON, Markdown, CSV, PNG and PDF per exhibit, one page of all."""
+"""Files of a reproduction: JSON, Markdown, CSV, PNG and PDF per item, one page of all."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.files import cannot_write, make_folder, write_whole
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import EXHIBITS, Exhibit, names
+from apiece.papers._items import ITEMS, PaperItem, names
 from apiece.papers._measured import Measured
 from apiece.papers._runs import PAPER_LOSS
 from apiece.papers._sources import SOURCES
 from apiece.papers._verdict import markdown_verdict
+from apiece.papers._workspace import Workspace
 from apiece.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAGE: Final = "reproduction.md"
-_IN_FILE: Final = ("± over repeats", "± paper", "Spearman")  # only in the table of all rows
+_IN_FILE: Final = ("± over repeats", "± paper", "Spearman", "why lower")  # not on the page of all
 
 
-def write(exhibit: Exhibit, measured: Measured, figure: Any, folder: Path) -> None:
+def write(item: PaperItem, measured: Measured, figure: Any, folder: Path) -> None:
     """Write a table or figure in all its forms; ``figure`` is what was drawn now, if anything."""
     measured.write(folder)
-    table = exhibit.finish(measured.table())
-    written = {folder / f"{exhibit.name}.csv": table.to_csv(index=False).encode()}
+    table = item.finish(measured.table())
+    written = {folder / f"{item.name}.csv": table.to_csv(index=False).encode()}
     if figure is not None:
         for suffix in ("png", "pdf"):
             buffer = io.BytesIO()
@@ -37,17 +37,17 @@ def write(exhibit: Exhibit, measured: Measured, figure: Any, folder: Path) -> No
                 figure.savefig(buffer, format=suffix, dpi=110)
             path = folder / measured.images[-1]
             written[path.with_suffix(f".{suffix}")] = buffer.getvalue()
-    written[folder / f"{exhibit.name}.md"] = _section(exhibit, measured, table).encode()
+    written[folder / f"{item.name}.md"] = _section(item, measured, table).encode()
     for path, content in written.items():
         write_whole(path, content)
 
 
-def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str = "") -> Path:
+def write_page(work: Workspace, folder: Path, page: Path | None = None, note: str = "") -> Path:
     """Join what the folder holds into a page, in the paper's order.
 
     Parameters
     ----------
-    bench
+    work
         What it was made from.
     folder
         Where tables and figures are.
@@ -59,8 +59,8 @@ def write_page(bench: Bench, folder: Path, page: Path | None = None, note: str =
     """
     written = [name for name in names() if (folder / f"{name}.md").is_file()]
     said: dict[str, str] = {}
-    sections = [_short(EXHIBITS[name], Measured.read(name, folder), said) for name in written]
-    text = _once(_opening(bench, folder, note) + "".join(sections))
+    sections = [_short(ITEMS[name], Measured.read(name, folder), said) for name in written]
+    text = _once(_opening(work, folder, note) + "".join(sections))
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
@@ -90,7 +90,7 @@ def _once(text: str) -> str:
     return "\n\n".join(kept)
 
 
-def _opening(bench: Bench, folder: Path, note: str) -> str:
+def _opening(work: Workspace, folder: Path, note: str) -> str:
     titles = [source.title for source in SOURCES.values()]
 
     def by_name(name: str) -> pd.DataFrame:
@@ -101,56 +101,61 @@ def _opening(bench: Bench, folder: Path, note: str) -> str:
     absent = [source.title for source in SOURCES.values() if source.title not in known]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     partial = (
-        "Incomplete runs were used as they are, and runs of a smaller scale where none exists."
-        if bench.stored
+        "Incomplete runs were used as they are, and smaller ones where none exists."
+        if work.stored
         else ""
     )
     return f"""# The paper, measured again
 
-`apiece reproduce all --scale {bench.scale.name}` measures the tables and figures of Covert, Ji,
+`apiece reproduce all --scale {work.scale.name}` measures the tables and figures of Covert, Ji,
 Hashimoto and Zou, [Scaling Laws for the Value of Individual Data Points in Machine
 Learning](https://arxiv.org/abs/2405.20456), ICML 2024. {partial}
-Each part states its points, samples and repeats (one if not stated), and those of the paper. The
-paper's numbers are in brackets. `apiece reproduce NAME --stored` prints all numbers of a part, also
-for datasets that are not in the paper, and the commit that measured them; it needs no data.
+Each part states its scale (one repeat if not stated) and the paper's, whose numbers are in
+brackets. `apiece reproduce NAME --stored` prints all numbers of a part, also for other datasets,
+and the commit that measured them; it needs no data.
 {missing}
 {markdown_verdict(by_name)}
 {note}
 """
 
 
-def _section(exhibit: Exhibit, measured: Measured, table: pd.DataFrame) -> str:
-    kind = _kind(exhibit)
-    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}"]
-    lines += [exhibit.scales(table), ""]
+def _section(item: PaperItem, measured: Measured, table: pd.DataFrame) -> str:
+    kind = _kind(item)
+    lines = ["", f"## {kind}: {item.title}", "", f"In the paper: {item.paper}"]
+    lines += [item.scales(table), ""]
     for image in measured.images:
         lines += [f"![{kind}]({image})", ""]
     lines += [markdown(table), ""]
-    for note in (exhibit.note, *measured.notes()):
+    for note in (item.note, *measured.notes()):
         lines += [note, ""] if note else []
-    lines += [f"{measured.origins()} [All numbers]({exhibit.name}.csv)", ""]
+    lines += [f"{measured.origins()} [All numbers]({item.name}.csv)", ""]
     return "\n".join(lines)
 
 
-def _kind(exhibit: Exhibit) -> str:
-    return exhibit.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+def _kind(item: PaperItem) -> str:
+    return item.name.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
 
 
-def _short(exhibit: Exhibit, measured: Measured, said: dict[str, str]) -> str:
+def _short(item: PaperItem, measured: Measured, said: dict[str, str]) -> str:
     """Return the section of the page: images, and what can be compared with the paper.
 
-    ``said`` has the scales that earlier sections state, and where; this one adds its own.
+    ``said`` has what earlier sections state of the paper and of scales, and where; this one adds
+    its own.
     """
-    kind, table = _kind(exhibit), exhibit.finish(measured.table())
-    lines = ["", f"## {kind}: {exhibit.title}", "", f"In the paper: {exhibit.paper}", ""]
+    kind, table = _kind(item), item.finish(measured.table())
+    part = _compared(table)
+    lines = ["", f"## {kind}: {item.title}", ""]
+    is_said = item.paper in said or (len(part) and "method" in part)  # by numbers in brackets
+    if not is_said:
+        lines += [f"In the paper: {item.paper}", ""]
+    said[item.paper] = kind
     for image in measured.images:
         lines += [f"![{kind}]({image})", ""]
-    part = _compared(table)
     if len(part):
         lines += [markdown(_wide(part) if "method" in part else part), ""]
-    for note in (exhibit.note, *measured.notes()):
+    for note in (item.note, *measured.notes()):
         lines += [note, ""] if note else []
-    scales = {"Here": exhibit.here(table), "In the paper": exhibit.scale}
+    scales = {"Here": item.here(table), "In the paper": item.scale}
     known = {said.get(words) for words in scales.values()}
     states = [
         f"{where}: {f'as for {said[words]}' if words in said else words}."
@@ -160,7 +165,7 @@ def _short(exhibit: Exhibit, measured: Measured, said: dict[str, str]) -> str:
     if len(known) == 1 and None not in known:
         states = [f"Scale: as for {known.pop()}."]
     said.update({words: kind for words in scales.values() if words and words not in said})
-    return "\n".join([*lines, " ".join([*states, f"[Numbers]({exhibit.name}.csv)"]), ""])
+    return "\n".join([*lines, " ".join([*states, f"[Numbers]({item.name}.csv)"]), ""])
 
 
 def _wide(part: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +188,8 @@ def _compared(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that have a number of the paper, and the columns to compare it with."""
     if "paper" not in table:
         return table[:0]
-    known = table[table["paper"].notna()].drop(columns=list(_IN_FILE), errors="ignore")
+    known = table[table["paper"].notna() & table["measured"].notna()]
+    known = known.drop(columns=list(_IN_FILE), errors="ignore")
     if "loss" in known:  # the paper has one loss
         known = known[known["loss"] == PAPER_LOSS].drop(columns="loss")
     return known[known["method"] != "preceding"] if "method" in known else known

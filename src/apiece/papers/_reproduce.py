@@ -1,4 +1,4 @@
-"""Reproduction of the paper: choice of exhibits and data, cost estimates."""
+"""Reproduction of the paper: choice of items and data, cost estimates."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from apiece._base.check import one_of
 from apiece.errors import PlanError
 from apiece.papers._addition import trainings
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import EXHIBITS, names
+from apiece.papers._items import ITEMS, names
 from apiece.papers._measured import PACKAGED, Measured
 from apiece.papers._page import write, write_page
 from apiece.papers._scale import MODELS, SCALES, ScaleName
 from apiece.papers._sources import SOURCES, SYNTHETIC, at_hand
+from apiece.papers._workspace import Workspace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,19 +26,25 @@ for _module in ("_goodness", "_ceiling", "_parameters", "_accuracy", "_valuation
     import_module(f"apiece.papers.{_module}")  # each registers what it can make
 
 
+class Setup(TypedDict, total=False):
+    """What is measured, on which data; described in `reproduce`."""
+
+    data: str | Path | None
+    scale: ScaleName
+    to: str | Path
+    datasets: Sequence[str] | None
+    models: Sequence[str]
+    n_jobs: int
+
+
 def reproduce(
     name: str = "all",
     *,
-    data: str | Path | None = None,
-    scale: ScaleName = "laptop",
-    to: str | Path = "reproduction",
-    datasets: Sequence[str] | None = None,
-    models: Sequence[str] = MODELS,
     stored: bool = False,
     page: str | Path | None = None,
     note: str = "",
-    n_jobs: int = 1,
     progress: bool | None = None,
+    **setup: Unpack[Setup],
 ) -> Path:
     """Make a table or figure of the paper, or all of them.
 
@@ -47,14 +53,6 @@ def reproduce(
     name
         ``table1`` ... ``table8``, ``figure1`` ... ``figure20``, ``ceiling``, ``aggregate``,
         ``speed``, or ``all``.
-    data
-        Folder of the datasets; ``smoke`` needs none.
-    scale
-        ``paper``, ``laptop`` or ``smoke``; see `SCALES`.
-    to
-        Folder of the runs and the results. Call again to continue.
-    datasets, models
-        Names to include; by default all datasets that the folder holds, and all models.
     stored
         Whether to collect nothing and use only what is stored: runs, also incomplete ones, and
         for what has no run the numbers behind the documentation, which need no data.
@@ -62,8 +60,14 @@ def reproduce(
         Write the page there too, with its figures next to it.
     note
         A remark about the data for the page, such as which embeddings they are.
-    n_jobs, progress
+    progress
         As in `apiece.collect`.
+    **setup
+        ``data``, the folder of the datasets (``data``; scale ``smoke`` needs none); ``scale``,
+        ``paper``, ``laptop`` (the default) or ``smoke``, see `SCALES`; ``to``, the folder of the
+        runs and results (``reproduction``), the same again to continue; ``datasets`` and
+        ``models``, names to include, by default all datasets of the folder and all models; and
+        ``n_jobs``, as in `apiece.collect`.
 
     Returns
     -------
@@ -82,46 +86,36 @@ def reproduce(
     >>> page.name
     'reproduction.md'
     """
-    exhibits = _exhibits(name)
-    bench = replace(
-        _bench(data, scale, to, datasets, models, n_jobs, stored=stored), progress=progress
-    )
-    for each in exhibits:
-        exhibit = EXHIBITS[each]
-        bench.say(partial("{}: {}".format, each, exhibit.title))
-        artifact = exhibit.make(bench)
+    items = _items(name)
+    work = replace(_workspace(setup, stored=stored), progress=progress)
+    folder = work.to / work.scale.name
+    for each in items:
+        item = ITEMS[each]
+        work.say(partial("{}: {}".format, each, item.title))
+        artifact = item.make(work)
         has_image = artifact.figure is not None
         new = Measured.of(each, artifact.table, artifact.note, has_image=has_image)
-        measured = _earlier(bench, each).joined(new)
+        measured = _earlier(work, each).joined(new)
         if measured.parts:
-            write(exhibit, measured, artifact.figure if new.parts else None, bench.to / scale)
-            write_page(bench, bench.to / scale, note=note)
+            write(item, measured, artifact.figure if new.parts else None, folder)
+            write_page(work, folder, note=note)
         elif name != "all":
             raise PlanError(
-                f"{each} has nothing to show from {', '.join(bench.datasets)}: expected the "
+                f"{each} has nothing to show from {', '.join(work.datasets)}: expected the "
                 "datasets and models that it is about. Pass others, or leave stored out "
                 "(--stored) to collect what is missing."
             )
     if page is not None:
-        return write_page(bench, bench.to / scale, Path(page), note)
-    return bench.to / scale / "reproduction.md"
+        return write_page(work, folder, Path(page), note)
+    return folder / "reproduction.md"
 
 
-def estimate(
-    name: str = "all",
-    *,
-    data: str | Path | None = None,
-    scale: ScaleName = "laptop",
-    to: str | Path = "reproduction",
-    datasets: Sequence[str] | None = None,
-    models: Sequence[str] = MODELS,
-    n_jobs: int = 1,
-) -> pd.DataFrame:
+def estimate(name: str = "all", **setup: Unpack[Setup]) -> pd.DataFrame:
     """Return which runs are needed, how large they are, and how long the missing part takes.
 
     Parameters
     ----------
-    name, data, scale, to, datasets, models, n_jobs
+    name, **setup
         As in `reproduce`.
 
     Returns
@@ -141,11 +135,11 @@ def estimate(
     """
     import pandas as pd
 
-    bench = _bench(data, scale, to, datasets, models, n_jobs)
-    needs = tuple({need for each in _exhibits(name) for need in EXHIBITS[each].needs})
+    work = _workspace(setup)
+    needs = tuple({need for each in _items(name) for need in ITEMS[each].needs})
     rows = []
-    for setting in dict.fromkeys(bench.settings(needs)):
-        cost = bench.cost(setting)
+    for setting in dict.fromkeys(work.settings(needs)):
+        cost = work.cost(setting)
         rows.append(
             {
                 "run": str(setting),
@@ -154,14 +148,14 @@ def estimate(
                 "samples": cost.samples,
                 "contributions": cost.n_contributions,
                 "left": cost.n_left,
-                "minutes": cost.seconds / 60 / max(1, n_jobs),
+                "minutes": cost.seconds / 60 / max(1, work.n_jobs),
             }
         )
     columns = ["run", "points", "sizes", "samples", "contributions", "left", "minutes"]
     table = pd.DataFrame(rows, columns=columns)
     if "addition" not in needs:
         return table
-    return pd.concat([table, *(trainings(bench, name) for name in bench.datasets)])
+    return pd.concat([table, *(trainings(work, name) for name in work.datasets)])
 
 
 def measured(
@@ -190,40 +184,31 @@ def measured(
     >>> float(table.loc[("IMDB", "logistic regression", "log_loss"), "paper"])
     0.985
     """
-    (each,) = _exhibits(one_of("table or figure", name, names()))
+    (each,) = _items(one_of("table or figure", name, names()))
     folder = PACKAGED if to is None else Path(to) / scale
-    found = Measured.read(each, folder)
-    table = EXHIBITS[each].finish(found.table())
-    table.attrs["scale"] = "\n".join(
-        [EXHIBITS[each].scales(table), *found.notes(), found.origins()]
-    )
+    result = Measured.read(each, folder)
+    table = ITEMS[each].finish(result.table())
+    table.attrs["scale"] = "\n".join([ITEMS[each].scales(table), *result.notes(), result.origins()])
     return table
 
 
-def _earlier(bench: Bench, name: str) -> Measured:
+def _earlier(work: Workspace, name: str) -> Measured:
     """Return what was measured before; if nothing may be collected, also what is packaged."""
-    here = Measured.read(name, bench.to / bench.scale.name)
-    if not bench.stored:
+    here = Measured.read(name, work.to / work.scale.name)
+    if not work.stored:
         return here
-    titles = [bench.title(dataset) for dataset in bench.datasets]
+    titles = [work.title(dataset) for dataset in work.datasets]
     return Measured.read(name, PACKAGED).only(titles).joined(here)
 
 
-def _exhibits(name: str) -> tuple[str, ...]:
+def _items(name: str) -> tuple[str, ...]:
     return names() if name == "all" else (one_of("table or figure", name, ("all", *names())),)
 
 
-def _bench(
-    data: str | Path | None,
-    scale: str,
-    to: str | Path,
-    datasets: Sequence[str] | None,
-    models: Sequence[str],
-    n_jobs: int,
-    *,
-    stored: bool = False,
-) -> Bench:
-    one_of("scale", scale, SCALES)
+def _workspace(setup: Setup, *, stored: bool = False) -> Workspace:
+    scale = one_of("scale", setup.get("scale", "laptop"), SCALES)
+    data, datasets = setup.get("data"), setup.get("datasets")
+    models, to = setup.get("models", MODELS), setup.get("to", "reproduction")
     for model in models:
         one_of("model", model, MODELS)
     folder = Path("data" if data is None else data)
@@ -236,4 +221,5 @@ def _bench(
         wanted = (SYNTHETIC,)
     else:
         wanted = tuple(SOURCES) if stored else at_hand(folder)
-    return Bench(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs, stored)
+    n_jobs = setup.get("n_jobs", 1)
+    return Workspace(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs, stored)

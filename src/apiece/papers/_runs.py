@@ -9,9 +9,10 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data import Dataset
+from apiece.losses import LossName
 from apiece.records import Contributions
 
-PAPER_LOSS: Final = "softmax_of_proba"  # what the paper's code computes
+PAPER_LOSS: Final[LossName] = "softmax_of_proba"  # what the paper's code computes
 TITLES: Final = {"logistic": "logistic regression", "mlp": "MLP", "svm": "SVM"}
 
 
@@ -25,7 +26,7 @@ class Setting:
 
     dataset: str
     model: str = "logistic"
-    metric: str = PAPER_LOSS
+    metric: LossName = PAPER_LOSS
     design: str = "grid"
 
     def __str__(self) -> str:

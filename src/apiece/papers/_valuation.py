@@ -17,9 +17,9 @@ from apiece._base.files import write_whole
 from apiece.estimators import Amortized
 from apiece.papers import _paper
 from apiece.papers._accuracy import PAPERS, has_network, scores
-from apiece.papers._bench import Bench
-from apiece.papers._exhibit import Artifact, count_axis, exhibit, panels
+from apiece.papers._items import Artifact, count_axis, panels, paper_item
 from apiece.papers._runs import Setting
+from apiece.papers._workspace import Workspace
 from apiece.records import Contributions
 
 _REPEATS: Final = 5
@@ -32,12 +32,12 @@ OURS: Final = "bayes"
 _COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 
 
-def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
+def _methods(work: Workspace, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
     """Return the estimators of values by name, in the order of the tables.
 
     The amortized estimator is included if torch is installed.
     """
-    data, sizes = bench.dataset(dataset), bench.scale.sizes
+    data, sizes = work.dataset(dataset), work.scale.sizes
 
     def by_law(**settings: Any) -> Callable[[Contributions], pd.DataFrame]:
         return lambda part: apiece.value(apiece.fit(part, **settings), sizes=sizes)
@@ -48,34 +48,34 @@ def _methods(bench: Bench, dataset: str) -> dict[str, Callable[[Contributions], 
         "amortized": by_law(method=Amortized("power"), dataset=data),
         OURS: by_law(method="bayes", family="series"),
     }
-    if not has_network(bench):
+    if not has_network(work):
         del methods["amortized"]
     return methods
 
 
-def valuations(bench: Bench, dataset: str) -> pd.DataFrame:
+def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
     """Score every method with every number of samples, on disjoint training sets per repeat.
 
     Scores are kept in a file, because networks take long to train. A run that has grown is scored
     again.
     """
     setting = Setting(dataset, design="uniform")
-    table = bench.contributions(setting)
-    path = bench.folder(setting).with_name(f"{dataset}-values-{len(table)}.csv")
+    table = work.contributions(setting)
+    path = work.folder(setting).with_name(f"{dataset}-values-{len(table)}.csv")
     if not path.is_file():
-        scored = _valuations(bench, dataset, table)
+        scored = _valuations(work, dataset, table)
         write_whole(path, scored.to_csv(index=False).encode())
     return pd.read_csv(path)
 
 
-def _valuations(bench: Bench, dataset: str, table: Contributions) -> pd.DataFrame:
+def _valuations(work: Workspace, dataset: str, table: Contributions) -> pd.DataFrame:
     n_tasks = int(table.task.max()) + 1
     rows = []
-    for samples in bench.scale.counts:
+    for samples in work.scale.counts:
         for repeat in range(min(_REPEATS, n_tasks // (2 * samples))):
             mine = table.task // samples == repeat
             truth = apiece.value(table.where(~mine), source="samples")["value"].to_numpy()
-            for method, values in _methods(bench, dataset).items():
+            for method, values in _methods(work, dataset).items():
                 if method == "amortized" and repeat >= _NETWORKS.get(samples, 0):
                     continue
                 estimate = values(table.where(mine))["value"].to_numpy()
@@ -84,25 +84,25 @@ def _valuations(bench: Bench, dataset: str, table: Contributions) -> pd.DataFram
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _behind(bench: Bench, setting: Setting) -> dict[str, int]:
+def _behind(work: Workspace, setting: Setting) -> dict[str, int]:
     """Return how many points a run values, and the contributions of each."""
-    table = bench.contributions(setting)
+    table = work.contributions(setting)
     return {"points": table.n_points, "true from": round(len(table) / table.n_points)}
 
 
-def _at(bench: Bench, samples: int) -> Artifact:
+def _at(work: Workspace, samples: int) -> Artifact:
     """Return the measured correlations with some number of samples next to the paper's."""
     rows = []
-    for setting in bench.settings(("uniform",)):
-        table = valuations(bench, setting.dataset)
+    for setting in work.settings(("uniform",)):
+        table = valuations(work, setting.dataset)
         if table.empty:
             continue
         for method, part in table[table["samples"] == samples].groupby("method", sort=False):
             known = _paper.VALUATION[samples].get(str(method), {})
             rows.append(
                 {
-                    "data": bench.title(setting.dataset),
-                    **_behind(bench, setting),
+                    "data": work.title(setting.dataset),
+                    **_behind(work, setting),
                     "method": method,
                     "repeats": len(part),
                     "measured": part["Pearson"].mean(),
@@ -118,7 +118,7 @@ for _name, _samples, _paper_says in (
     ("table3", 10, "The amortized estimator is best; the likelihood is unreliable."),
     ("table4", 50, "All estimators are accurate."),
 ):
-    exhibit(
+    paper_item(
         _name,
         f"Values from {_samples} samples per point: correlation with true values",
         "uniform",
@@ -128,23 +128,23 @@ for _name, _samples, _paper_says in (
     )(partial(_at, samples=_samples))
 
 
-def _curves(bench: Bench, names: tuple[str, ...]) -> Artifact:
+def _curves(work: Workspace, names: tuple[str, ...]) -> Artifact:
     """Show both correlations against the number of samples."""
-    datasets = [s.dataset for s in bench.settings(("uniform",)) if s.dataset in names]
-    datasets = [name for name in datasets if not valuations(bench, name).empty]
+    datasets = [s.dataset for s in work.settings(("uniform",)) if s.dataset in names]
+    datasets = [name for name in datasets if not valuations(work, name).empty]
     parts = []
     with panels(2 * len(datasets), columns=2) as (figure, axes):
         for row, name in enumerate(datasets):
-            table = valuations(bench, name)
+            table = valuations(work, name)
             mean = table.groupby(["method", "samples"], sort=False).mean().reset_index()
-            behind = _behind(bench, Setting(name, design="uniform"))
-            parts.append(mean.drop(columns="repeat").assign(data=bench.title(name), **behind))
+            behind = _behind(work, Setting(name, design="uniform"))
+            parts.append(mean.drop(columns="repeat").assign(data=work.title(name), **behind))
             for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
                 for method, part in mean.groupby("method", sort=False):
                     ax.plot(part["samples"], part[measure], "o-", label=str(method))
                 count_axis(ax, tuple(sorted(set(mean["samples"]))))
                 ax.set_ylabel(f"{measure} with the truth")
-                ax.set_title(bench.title(name))
+                ax.set_title(work.title(name))
                 ax.legend()
     if not parts:
         return Artifact.nothing()
@@ -159,7 +159,7 @@ for _name, _title, _datasets in (
     ("figure19", "MiniBooNE, or HIGGS and MAGIC in its place", _PHYSICS),
     ("figure20", "adult", ("adult",)),
 ):
-    exhibit(
+    paper_item(
         _name,
         f"Values by number of samples: {_title}",
         "uniform",

@@ -14,10 +14,11 @@ _FITS: Final = 0.9  # R² from which a law is said to hold
 _ACCURATE: Final = 0.9  # correlation from which an estimator is said to be accurate
 _HEAD: Final = ("here", "by which number", "points and samples")
 _RULES: Final = (
-    "Numbers are the lowest and the highest over datasets; samples are per size. A law holds from "
+    "Numbers are the lowest and the highest over datasets; samples are per size. *Yes* and *no* "
+    "without names are about all of them. A law holds from "
     f"an R² of {_FITS}, and is too noisy to judge where noise allows less than {ENOUGH}. An "
-    f"estimator is accurate from a correlation of {_ACCURATE}. A choice helps most if no other "
-    "choice of the paper is better by more than a standard error."
+    f"estimator is accurate from a correlation of {_ACCURATE}. A choice helps most if no other is "
+    "better by more than a standard error."
 )
 Tables = Callable[[str], pd.DataFrame]
 
@@ -59,11 +60,12 @@ def _power_laws(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
         holds = list(known["data"][known["measured"] >= _FITS])
         fails = list(known["data"][known["measured"] < _FITS])
         said = f"yes on {_list(holds)}" if holds else ""
+        said = "yes" if len(holds) == len(rows) else said
         said += f"{'; ' if said else ''}not on {_list(fails)}" if fails else ""
         if len(noisy):
             said += f"{'; ' if said else ''}not shown on {_list(noisy['data'])}, too noisy"
         yield (
-            f"contributions follow power laws: {title} (Table 1)",
+            f"power laws: {title} (Table 1)",
             said,
             f"R² {_span(rows['measured'])}; noise allows {_span(rows['ceiling by noise'])}",
             _scale(rows),
@@ -96,7 +98,7 @@ def _models(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
     yield (
         "exponents of different models agree little, correlations up to 0.50 (Table 2)",
         answer,
-        f"correlation {_span(known['measured'])}; pairs measured: {pairs}",
+        f"correlation {_span(known['measured'])}; {pairs}",
         f"{_span(known['points'])} points",
     )
 
@@ -156,7 +158,7 @@ def _additions(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
         yes, no = list(wide.index[is_best]), list(wide.index[~is_best])
         yield (
             f"points chosen for {int(size):,} rows help most there ({_title(name)})",
-            f"yes on {_list(yes)}{f'; no on {_list(no)}' if no else ''}" if yes else "no",
+            (f"yes on {_list(yes)}; no on {_list(no)}" if no else "yes") if yes else "no",
             f"rise {_span(wide[method])} %, random {_span(wide['random'])} %",
             f"{_span(rows['repeats'])} repeats",
         )
@@ -200,10 +202,11 @@ def _variance(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
             continue
         inside = rows["median"].between(low, high)
         yes, no = rows["data"][inside], rows["data"][~inside]
-        answer = f"yes on {_list(yes)}" if len(yes) else ""
-        answer += f"{'; ' if answer else ''}no on {_list(no)}" if len(no) else ""
+        answer = f"yes on {_list(yes)}; no on {_list(no)}"
+        if not (len(yes) and len(no)):
+            answer = "yes" if len(yes) else "no"
         yield (
-            f"the decay beta of the variance is {low} to {high}: {title} (figure 12)",
+            f"beta, the decay of the variance, is {low} to {high}: {title} (figure 12)",
             answer,
             f"median beta {_span(rows['median'])}",
             _scale(rows),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from apiece.papers import measured, names
-from apiece.papers._exhibit import EXHIBITS
+from apiece.papers._items import ITEMS
 from apiece.papers._verdict import markdown_verdict, verdict
 
 ROOT = Path(__file__).parents[3]
@@ -66,7 +66,7 @@ def test_the_page_of_the_documentation_shows_the_packaged_numbers():
     text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert markdown_verdict(measured) in text
     for name in names():
-        section = text.split(f": {EXHIBITS[name].title}\n")[1].split("\n## ")[0]
+        section = text.split(f": {ITEMS[name].title}\n")[1].split("\n## ")[0]
         file = ROOT / "docs" / "images" / "reproduction" / f"{name}.csv"
         assert file.read_text(encoding="utf-8") == measured(name).to_csv(index=False)
         images = [part.split(")")[0] for part in section.split("](")[1:] if ".png" in part]

@@ -1,4 +1,4 @@
-"""The bench: datasets, and the runs that tables and figures share, each collected once.
+"""The workspace: datasets, and the runs that tables and figures share, each collected once.
 
 Runs are ordinary run folders under ``to``, so an interrupted reproduction continues.
 """
@@ -16,10 +16,11 @@ import numpy as np
 import apiece
 from apiece._base.progress import tracking
 from apiece._base.rng import stream
-from apiece._base.typing import IntArray
-from apiece.collection import Design, make_plan
+from apiece._base.typing import Positions
+from apiece.collection import Design, drawn_from, make_plan
 from apiece.data import Dataset
 from apiece.engines import EngineName, choose_engine
+from apiece.estimators import MethodName
 from apiece.laws import Laws
 from apiece.papers._runs import CandidateData, Cost, Means, Setting
 from apiece.papers._scale import MODELS, SCALES, Scale
@@ -37,7 +38,7 @@ _ROOM: Final = 1.25  # rows that stay in the pool, in parts of the largest size
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class Workspace:
     """Datasets, runs and laws behind tables and figures.
 
     Parameters
@@ -196,13 +197,13 @@ class Bench:
         most = int(0.6 * data.n_pool)  # so that most points stay outside most training sets
         return sorted({min(size, most) for size in self.scale.beyond})
 
-    def points(self, setting: Setting) -> IntArray:
+    def points(self, setting: Setting) -> Positions:
         """Return the points to value: a random sample that contains those of the other models."""
         data = self.of(setting)
         if setting.design == "candidates":
-            return data.n_pool + np.arange(data.n_candidates)
+            return Positions(data.n_pool + np.arange(data.n_candidates))
         n = min(self.scale.grid[setting.model].points, data.n_pool)
-        return np.sort(stream(0, 1).permutation(data.n_pool)[:n])
+        return Positions(np.sort(stream(0, 1).permutation(data.n_pool)[:n]))
 
     def folder(self, setting: Setting) -> Path:
         """Return the folder of a run; with ``stored``, the scale with most contributions."""
@@ -228,13 +229,7 @@ class Bench:
         wanted = Design.of(
             shape.pop("sizes"), name=shape.pop("design"), samples=request["samples"], **shape
         )
-        plan = make_plan(
-            wanted,
-            n_pool=data.n_pool,
-            points=self.points(setting),
-            seed=0,
-            strata=np.asarray(data.y),
-        )
+        plan = make_plan(wanted, **drawn_from(data), points=self.points(setting), seed=0)
         left = max(0, plan.n_contributions - self.n_stored(setting))
         each = self.seconds_each(setting, request["engine"]) if left else 0.0
         return Cost(
@@ -261,10 +256,9 @@ class Bench:
         )
         plan = make_plan(
             Design.of([low, round((low * high) ** 0.5), high], name="grid", samples=3),
-            n_pool=data.n_pool,
-            points=self.points(setting)[:points],
+            **drawn_from(data),
+            points=Positions(self.points(setting)[:points]),
             seed=1,
-            strata=np.asarray(data.y),
         )
         chosen_engine.run(plan[0])  # warm up: one-time preparation is not timed
         start = process_time()
@@ -293,7 +287,7 @@ class Bench:
         """Return the contributions of a run."""
         return self.once(("contributions", setting), lambda: self.run(setting).contributions())
 
-    def laws(self, setting: Setting, method: str = "log_ols", **settings: Any) -> Laws:
+    def laws(self, setting: Setting, method: MethodName = "log_ols", **settings: Any) -> Laws:
         """Return the laws of a run: by default the paper's straight lines through log means."""
         table = self.contributions(setting)
         key = ("laws", setting, method, *sorted(settings.items()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.optional import optional
-from apiece.papers._bench import Bench
+from apiece.papers._workspace import Workspace
 from apiece.plots import style
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class Artifact:
 
     @classmethod
     def nothing(cls) -> Artifact:
-        """Return an empty table, for exhibits whose data is missing."""
+        """Return an empty table, for items whose data is missing."""
         import pandas as pd
 
         return cls(pd.DataFrame())
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class PaperItem:
     """A table or figure of the paper.
 
     Parameters
@@ -57,7 +57,7 @@ class Exhibit:
     note
         What its columns mean.
     needs
-        The runs it is made from, as in `Bench.settings`.
+        The runs it is made from, as in `Workspace.settings`.
     make
         Makes it.
     finish
@@ -70,7 +70,7 @@ class Exhibit:
     scale: str
     note: str
     needs: tuple[str, ...]
-    make: Callable[[Bench], Artifact]
+    make: Callable[[Workspace], Artifact]
     finish: Callable[[pd.DataFrame], pd.DataFrame]
 
     def here(self, table: pd.DataFrame) -> str:
@@ -84,10 +84,10 @@ class Exhibit:
         return " ".join(f"{name}: {words}." for name, words in parts.items() if words)
 
 
-EXHIBITS: Final[dict[str, Exhibit]] = {}
+ITEMS: Final[dict[str, PaperItem]] = {}
 
 
-def exhibit(
+def paper_item(
     name: str,
     title: str,
     *needs: str,
@@ -95,11 +95,11 @@ def exhibit(
     scale: str = "",
     note: str = "",
     finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
-) -> Callable[[Callable[[Bench], Artifact]], Callable[[Bench], Artifact]]:
+) -> Callable[[Callable[[Workspace], Artifact]], Callable[[Workspace], Artifact]]:
     """Register the decorated function as the maker of a table or figure."""
 
-    def register(make: Callable[[Bench], Artifact]) -> Callable[[Bench], Artifact]:
-        EXHIBITS[name] = Exhibit(name, title, paper, scale, note, needs, make, finish)
+    def register(make: Callable[[Workspace], Artifact]) -> Callable[[Workspace], Artifact]:
+        ITEMS[name] = PaperItem(name, title, paper, scale, note, needs, make, finish)
         return make
 
     return register
@@ -130,7 +130,7 @@ def names() -> tuple[str, ...]:
         digits = "".join(filter(str.isdigit, name))
         return (not digits, name.startswith("figure"), int(digits or 0))
 
-    return tuple(sorted(EXHIBITS, key=place))
+    return tuple(sorted(ITEMS, key=place))
 
 
 @contextmanager
