@@ -14,6 +14,7 @@ as a file.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import warnings
 from collections.abc import Callable
@@ -340,12 +341,14 @@ class Found(NamedTuple):
     others: str
 
 
-def find(kind: str, seeds: range, *, is_shown: bool = True) -> Found:
-    """Judge problems of a kind."""
+def find(
+    kind: str, seeds: range, *, is_shown: bool = True, judged_by: Callable[..., Any] = map
+) -> Found:
+    """Judge problems of a kind, by a `map` that may use several processes."""
     counts = dict.fromkeys(("right", "wrong", "unsolved", "flat", "refused"), 0)
     marked, worst = 0, 0.0
-    for seed in seeds:
-        result, n_marked, error, words = judge(kind, seed)
+    results = judged_by(judge, itertools.repeat(kind), seeds)
+    for seed, (result, n_marked, error, words) in zip(seeds, results, strict=True):
         counts[result] += 1
         marked, worst = marked + n_marked, max(worst, error)
         if result == "wrong" and is_shown:

@@ -167,9 +167,9 @@ def __getattr__(name: str) -> Any:
     module, _, attribute = _HOMES[name].partition(":")
     if not module:
         return import_module(f"apiece.{name}")
-    found = getattr(import_module(f"apiece.{module}"), attribute or name)
-    globals()[name] = found
-    return found
+    result = getattr(import_module(f"apiece.{module}"), attribute or name)
+    globals()[name] = result
+    return result
 
 
 def __dir__() -> list[str]:

@@ -678,6 +678,20 @@ def test_a_point_is_explained_by_prediction_rows_and_slices(page, advised):
     assert page.text("#point-title") != "Point 3"
 
 
+def test_predictions_begin_with_their_probability_and_sort_by_class(page, advised):
+    dataset, _, url = advised
+    page.open(url)
+    page.element("#table th.predicted button").click()
+    cells = page.driver.find_elements("css selector", "#table td.predicted")
+    words = [cell.text.split(" ") for cell in cells if cell.text]
+    assert len(words) > 5
+    classes = [word for *_, word in words]
+    assert set(classes) <= set(dataset.classes)
+    assert classes == sorted(classes) or classes == sorted(classes, reverse=True)
+    shares = [float(word.rstrip("%\u00a0")) for word, *_ in words]
+    assert all(50 <= share <= 100 for share in shares)
+
+
 def test_the_mark_of_your_data_sets_the_size(page, advised):
     page.open(advised[2])
     page.element("#yours").click()

@@ -44,7 +44,8 @@ def columns(run):
 
 
 def files(folder):
-    return {file.name: file.read_bytes() for file in (folder / "shards").iterdir()}
+    """Return the shards of a run; a killed worker may leave the temporary file of one."""
+    return {file.name: file.read_bytes() for file in (folder / "shards").glob("[!.]*")}
 
 
 class Dask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import sys
 from collections import Counter
@@ -178,3 +180,30 @@ def test_the_page_of_commands_has_the_examples_of_help_and_no_marks_of_click():
 
 def test_a_number_is_not_torn_from_its_error_on_a_narrow_screen():
     assert site_hooks.on_page_content("<td>0.3 ± 0.1</td>") == "<td>0.3&nbsp;±&nbsp;0.1</td>"
+
+
+def test_printed_sentences_wrap_and_printed_tables_do_not():
+    block = '<div class="highlight"><pre><span></span><code>{}\n</code></pre></div>'
+    sentence, table = block.format("word " * 30), block.format("point  value\n" * 30)
+    assert 'class="highlight wrapped"' in site_hooks.on_page_content(sentence)
+    assert site_hooks.on_page_content(table) == table
+
+
+def documented():
+    """Return every object that a page of the reference names, with its public members."""
+    for page in sorted(DOCS.glob("reference/*.md")):
+        text = page.read_text(encoding="utf-8")
+        for path in re.findall(r"^::: (apiece[\w.]+)", text, re.MULTILINE):
+            module, _, name = path.rpartition(".")
+            found = getattr(importlib.import_module(module), name)
+            yield path, found
+            for member in getattr(found, "__all__", None) or vars(found):
+                inner = getattr(found, member)
+                if not member.startswith("_") and (callable(inner) or isinstance(inner, property)):
+                    yield f"{path}.{member}", inner
+
+
+def test_examples_have_a_heading_without_which_the_site_shows_them_as_quotations():
+    texts = {path: inspect.getdoc(found) or "" for path, found in documented()}
+    assert len(texts) > 300
+    assert not [path for path, text in texts.items() if ">>>" in text.partition("Examples\n")[0]]

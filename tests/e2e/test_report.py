@@ -159,3 +159,22 @@ def test_serve_answers_and_ends_cleanly_on_ctrl_c(workplace):
     assert process.returncode == 0
     assert "Traceback" not in said
     assert said.strip().endswith("ended")
+
+
+def test_a_table_is_judged_before_it_is_collected_and_as_its_run_is(workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    options = ("--drop", "review", "--ids", "name", "--samples", "5", "--jobs", "1")
+    first = run("report", "reviews.csv", "--target", "label", *options, "-o", "first.html")
+    assert first.exit_code == 0, first.output
+    lines = first.output.splitlines()
+    advice = next(
+        i for i, line in enumerate(lines) if re.match(r"Nothing to do|Relabel|Drop", line)
+    )
+    model = next(i for i, line in enumerate(lines) if line.startswith("model: logistic, on rows"))
+    plan = next(i for i, line in enumerate(lines) if line.startswith("plan:"))
+    assert model < advice < plan
+    again = run("report", "runs/reviews", "-o", "again.html")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.splitlines()[:2] == [lines[model], lines[advice]]
+    (one, _), (other, _) = data_of(Path("first.html")), data_of(Path("again.html"))
+    assert one["head"]["advice"] == other["head"]["advice"]

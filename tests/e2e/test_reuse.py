@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.tree import DecisionTreeClassifier
 
 import apiece
 from apiece.cli import cli
@@ -169,4 +170,21 @@ def test_a_model_from_a_file_is_collected_with_and_advised_on(tmp_path, monkeypa
     assert "--model" in unnamed.output
     advised = CliRunner().invoke(cli, ["advise", "run", *model, "--quiet", "--json"])
     assert advised.exit_code == 0, advised.output
-    assert len(json.loads(advised.stdout)["rows"]) == 160
+    rows = json.loads(advised.stdout)["rows"]
+    assert len(rows) == 160
+    assert all(row["unseen_loss"] >= 0 for row in rows)
+
+
+def test_advice_on_a_run_of_trainings_says_how_hard_each_row_was_for_its_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[:10] = 1 - y[:10]
+    data = apiece.Dataset.from_arrays(X, y, validation=0)
+    model = DecisionTreeClassifier(max_depth=3)
+    run = apiece.collect(
+        data, model=model, metric="brier", engine="reuse", trainings=64, random_state=0
+    )
+    table = apiece.advise(run, dataset=data, model=model, progress=False).table()
+    assert table["unseen_loss"][:10].min() > table["unseen_loss"][10:].median()
+    np.testing.assert_allclose(table["unseen_loss"], run.trainings().unseen_loss())

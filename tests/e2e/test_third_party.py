@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import functools
 import io
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -30,6 +32,7 @@ from apiece.estimators import Amortized, Auto, Bayes, Estimator, Likelihood, ope
 from apiece.laws import Family, Laws, Linear, ShapePrior, resolve_family
 from apiece.losses import Loss
 from apiece.records import Outcome
+from apiece.reporting._payload import unpack
 from apiece.store import Manifest, Store, decode_shard, encode_shard, grown_manifest
 from apiece.testing import (
     EngineContract,
@@ -549,28 +552,64 @@ class TestAnotherEngine(EngineContract):
         )[0]
 
 
-def test_seven_unknown_objects_go_through_one_study(blobs, tmp_path):
-    settings = {**SETTINGS, "samples": 12, "model": GaussianNB(), "metric": Surprise()}
-    store = Warehouse({})
-    run = apiece.collect(blobs, engine=NaiveBayesEngine, to=store, backend=Threads(2), **settings)
-    assert run.is_complete
-    assert (run.manifest.engine.name, run.manifest.metric) == ("naive-bayes", "surprise")
-    refitted = apiece.collect(blobs, **settings).contributions()
-    assert_allclose(run.contributions().delta, refitted.delta, atol=1e-7)
+class Counting(Threads):
+    """Notes which units it was given."""
 
-    laws = apiece.fit(run, family=Delayed())
-    others = apiece.fit(run, method=Proportional())
-    laws.save(tmp_path / "laws.parquet")
-    again = Laws.load(tmp_path / "laws.parquet")
-    assert_array_equal(again.params, laws.params)
-    for fitted in (again, others):
-        values = apiece.value(fitted, kind=SmallSets(15), n=20, sizes=(6, 19))
-        assert np.isfinite(values["value"]).all()
-        picks = apiece.select(
-            fitted, take=3, at=20, dataset=blobs, model=GaussianNB(), metric=Surprise()
-        )
-        assert len(picks) == 3
-        page = apiece.report(run, fitted, to=tmp_path / "report.html", dataset=blobs)
-        assert page.stat().st_size > 10_000
-    advice = apiece.advise(run, dataset=blobs, model=GaussianNB(), metric=Surprise())
+    def run(self, job, units):
+        yield from super().run(job, self._noted(units))
+
+    def _noted(self, units):
+        for unit in units:
+            GIVEN.append(unit)
+            yield unit
+
+
+GIVEN = []
+
+
+def shown(page):
+    """Return what a report holds: its description and its arrays."""
+    text = re.search(r'id="data">([^<]*)</script>', page.read_text("utf-8"))[1]
+    return unpack(base64.b64decode(text))
+
+
+def test_seven_unknown_objects_go_through_one_study(blobs, tmp_path):
+    study = {"model": GaussianNB(), "metric": Surprise()}
+    settings = {**SETTINGS, **study, "samples": 12}
+    store = Warehouse({})
+    GIVEN.clear()
+    run = apiece.collect(blobs, engine=NaiveBayesEngine, to=store, backend=Counting(2), **settings)
+    assert run.is_complete
+    assert sorted(GIVEN) == store.indices() != []
+    assert (run.manifest.engine.name, run.manifest.metric) == ("naive-bayes", "surprise")
+    delta = run.contributions().delta
+    assert_allclose(delta, apiece.collect(blobs, **settings).contributions().delta, atol=1e-7)
+    usual = apiece.collect(blobs, **{**settings, "metric": "log_loss"}).contributions()
+    assert np.abs(delta - usual.delta).max() > 1e-3  # another loss has other contributions
+
+    again = apiece.collect(blobs, engine=NaiveBayesEngine, to=store, backend=Strike(), **settings)
+    assert_array_equal(again.contributions().delta, delta)  # nothing is left to compute
+
+    by_family, by_method = apiece.fit(run, family=Delayed()), apiece.fit(run, Proportional())
+    by_default = apiece.fit(run)
+    for laws, family in ((by_family, Delayed()), (by_method, resolve_family("power", (6, 20)))):
+        laws.save(tmp_path / "laws.parquet")
+        loaded = Laws.load(tmp_path / "laws.parquet")
+        assert loaded.family == family
+        assert_array_equal(loaded.params, laws.params)
+        assert np.abs(loaded.mean(15) - by_default.mean(15)).max() > 0
+
+        values = apiece.value(loaded, kind=SmallSets(15), n=20, sizes=(6, 19))["value"]
+        assert_allclose(values, loaded.mean(np.arange(6, 15)).mean(axis=1), rtol=1e-6)
+        picks = apiece.select(loaded, take=3, at=20, redundancy="none")
+        assert set(picks.index) == set(loaded.ids[np.argsort(loaded.mean(20))[-3:]])
+        assert len(apiece.select(loaded, take=3, at=20, dataset=blobs, **study)) == 3
+        page = apiece.report(run, loaded, to=tmp_path / "report.html", dataset=blobs)
+        description, arrays = shown(page)
+        assert description["metric"] == "surprise"
+        assert "naive-bayes" in json.dumps(description["facts"])
+        assert any(len(column) == loaded.n_points for column in arrays.values())
+    assert "delayed" in by_family.summary()
+    advice = apiece.advise(run, dataset=blobs, **study)
+    assert advice.effect is not None
     assert set(advice["advice"]) <= set(apiece.uses.ADVICE)

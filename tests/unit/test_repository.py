@@ -70,8 +70,9 @@ def test_the_source_archive_holds_tests_changelog_and_what_they_read(tmp_path):
         held = {name.partition("/")[2] for name in tar.getnames()}
     for name in (
         *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml"),
+        "noxfile.py",
         *("tests/conftest.py", "tests/oldest.txt", "tests/unit/test_repository.py"),
-        *("docs/index.md", "benchmarks/overhead.py", "src/apiece/py.typed"),
+        *("docs/index.md", "decisions/README.md", "benchmarks/overhead.py", "src/apiece/py.typed"),
         "src/apiece/reporting/assets/vendor/uPlot-1.6.32.LICENSE",
     ):
         assert name in held, name

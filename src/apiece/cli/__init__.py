@@ -58,12 +58,13 @@ TASKS = {
 }
 
 _EPILOG = """
+A table is a .csv, .tsv, .parquet or .npz file; missing steps are run:
+
 \b
-TABLE is a .csv, .tsv, .parquet or .npz file; missing steps are run:
   apiece advise reviews.csv --target label
   apiece report reviews.csv --target label -o reviews.html
-`apiece COMMAND --help` has more. Exit codes: 0 done, 1 failed, 2 wrong usage,
-130 interrupted.
+
+`apiece COMMAND --help` has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 

@@ -15,9 +15,8 @@ from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
 from apiece.cli._value import in_range
-from apiece.engines import ENGINES
+from apiece.cli._words import ENGINES, LOSSES
 from apiece.errors import DataError
-from apiece.losses import LOSSES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,11 +13,9 @@ import click
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read, reading
 from apiece.cli._help import SectionedCommand
-from apiece.cli._print import emit, note, say
+from apiece.cli._print import emit, note, say_prose
 from apiece.cli._source import describe, place_for
-from apiece.collection import DESIGNS
-from apiece.engines import ENGINES
-from apiece.losses import LOSSES
+from apiece.cli._words import DESIGNS, ENGINES, LOSSES
 
 if TYPE_CHECKING:
     from apiece.data import Dataset
@@ -123,7 +121,7 @@ def collect(
             }
         )
         return
-    say(
+    say_prose(
         f"{where}: {progress.n_contributions:,} {run.unit} of "
         f"{run.manifest.points.n_valued:,} {'groups' if 'rows' in run.points else 'points'}, "
         f"{in_words(run.scope)}"

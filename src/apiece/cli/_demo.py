@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import numpy as np
 
 from apiece.cli._common import common
 from apiece.cli._print import emit, note, records, say, say_prose, show_table
@@ -41,6 +40,8 @@ def demo(to: Path, jobs: int, as_json: bool, quiet: bool) -> None:
     the flipped labels are among the harmful ones, what to relabel and what that gains, and two
     points of which one is worth more in small datasets and the other in large ones.
     """
+    import numpy as np
+
     import apiece
     from apiece.data import load_demo
 
@@ -126,7 +127,7 @@ class _Facts(NamedTuple):
     def show(self, n_clean: int) -> None:
         low, high = self.laws.k_range
         best = f"most helpful (mean contribution, k = {low} to {high})"
-        say(self.laws.summary())
+        say_prose(self.laws.summary())
         say()
         show_table(self.ranked.tail(5)[::-1], title=best)
         say()

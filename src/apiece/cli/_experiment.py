@@ -11,7 +11,7 @@ import click
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import READING, read_all, reading
 from apiece.cli._print import OUT, emit, note, plain, say, show_table, write_table
-from apiece.losses import LOSSES
+from apiece.cli._words import LOSSES
 
 if TYPE_CHECKING:
     from apiece.experiments import Experiment
@@ -60,78 +60,81 @@ def experiment() -> None:
     """
 
 
-def _command(
-    *options: Callable[[Any], Any],
-) -> Callable[[Callable[..., Experiment]], click.Command]:
-    """Make a command that reads data, runs an experiment, and prints its table."""
-
-    def make(run: Callable[..., Experiment]) -> click.Command:
-        def call(data: Path, out: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
-            reads = {name: given.pop(name) for name in READING}
-            dataset = read_all(data, reads)
-            asked = {name: item for name, item in given.items() if item is not None}
-            found = run(dataset, progress=False if quiet else None, **asked)
-            _print(found, out, as_json, quiet)
-
-        call.__name__, call.__doc__ = run.__name__, run.__doc__
-        wrapped: Any = common(OUT(call))
-        for option in reversed((*options, *_SHARED)):
-            wrapped = option(wrapped)
-        wrapped = click.argument("data", type=click.Path(path_type=Path))(reading(wrapped))
-        return experiment.command(epilog=_EXAMPLE.format(name=run.__name__))(wrapped)
-
-    return make
-
-
-@_command(
-    click.option("--take", type=int, help="How many points each selection adds; 20."),
-    click.option("--at", type=Sizes(), help="Sizes of the training sets; 100,1000."),
-    click.option("--n-candidates", type=int, help="Points of the pool to select from; 1000."),
-    click.option("--no-aware", "redundancy", flag_value=False, type=bool, help="Skip joint picks."),
+_AWARE = click.option(
+    "--no-aware", "redundancy", flag_value=False, type=bool, help="Skip joint picks."
 )
-def addition(dataset: Any, **settings: Any) -> Experiment:
-    """Add the points selected for a size to training sets of that and other sizes."""
-    from apiece import experiments
+_POINTS = click.option("--points", "n", type=int, help="Points in each repeat; 1000.")
 
-    return experiments.addition(dataset, **settings)
+_EXPERIMENTS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
+    "addition": (
+        "Add the points selected for a size to training sets of that and other sizes.",
+        [
+            click.option("--take", type=int, help="How many points each selection adds; 20."),
+            click.option("--at", type=Sizes(), help="Sizes of the training sets; 100,1000."),
+            click.option(
+                "--n-candidates", type=int, help="Points of the pool to select from; 1000."
+            ),
+            _AWARE,
+        ],
+    ),
+    "acquire": (
+        "Buy points up to a budget, and watch the model improve as it is spent.",
+        [
+            click.option("--at", type=int, help="Size of the training set to begin with; 100."),
+            click.option("--budget", type=float, help="What may be spent, at 1 per point; 100."),
+            click.option(
+                "--steps", type=int, help="At how many shares of the budget to measure; 5."
+            ),
+            click.option("--n-candidates", type=int, help="Points of the pool to buy from; 1000."),
+            _AWARE,
+        ],
+    ),
+    "removal": (
+        "Leave out the points of lowest or highest value, and train on the rest.",
+        [
+            click.option(
+                "--remove", type=click.Choice(["lowest", "highest"]), help="Which; lowest."
+            ),
+            click.option("--shares", type=Shares(), help="Shares of the points to leave out."),
+            _POINTS,
+        ],
+    ),
+    "mislabel": (
+        "Flip labels at random, and look for them among the points of lowest value.",
+        [
+            click.option(
+                "--flipped", type=Shares(), help="Shares of the labels to flip; 0.05,0.1,0.2."
+            ),
+            _POINTS,
+            click.option(
+                "--no-suggest", "suggest", flag_value=False, type=bool, help="No relabelling."
+            ),
+        ],
+    ),
+}
 
 
-@_command(
-    click.option("--at", type=int, help="Size of the training set to begin with; 100."),
-    click.option("--budget", type=float, help="What may be spent, at 1 per point; 100."),
-    click.option("--steps", type=int, help="At how many shares of the budget to measure; 5."),
-    click.option("--n-candidates", type=int, help="Points of the pool to buy from; 1000."),
-    click.option("--no-aware", "redundancy", flag_value=False, type=bool, help="Skip joint picks."),
-)
-def acquire(dataset: Any, **settings: Any) -> Experiment:
-    """Buy points up to a budget, and watch the model improve as it is spent."""
-    from apiece import experiments
+def _add(name: str, words: str, options: list[Callable[[Any], Any]]) -> None:
+    """Add a command that reads data, runs an experiment, and prints its table."""
 
-    return experiments.acquire(dataset, **settings)
+    def call(data: Path, out: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+        from apiece import experiments
 
+        dataset = read_all(data, {key: given.pop(key) for key in READING})
+        asked = {key: item for key, item in given.items() if item is not None}
+        found = getattr(experiments, name)(dataset, progress=False if quiet else None, **asked)
+        _print(found, out, as_json, quiet)
 
-@_command(
-    click.option("--remove", type=click.Choice(["lowest", "highest"]), help="Which; lowest."),
-    click.option("--shares", type=Shares(), help="Shares of the points to leave out."),
-    click.option("--points", "n", type=int, help="Points in each repeat; 1000."),
-)
-def removal(dataset: Any, **settings: Any) -> Experiment:
-    """Leave out the points of lowest or highest value, and train on the rest."""
-    from apiece import experiments
-
-    return experiments.removal(dataset, **settings)
+    call.__name__, call.__doc__ = name, words
+    wrapped: Any = common(OUT(call))
+    for option in reversed((*options, *_SHARED)):
+        wrapped = option(wrapped)
+    wrapped = click.argument("data", type=click.Path(path_type=Path))(reading(wrapped))
+    experiment.command(epilog=_EXAMPLE.format(name=name))(wrapped)
 
 
-@_command(
-    click.option("--flipped", type=Shares(), help="Shares of the labels to flip; 0.05,0.1,0.2."),
-    click.option("--points", "n", type=int, help="Points in each repeat; 1000."),
-    click.option("--no-suggest", "suggest", flag_value=False, type=bool, help="No relabelling."),
-)
-def mislabel(dataset: Any, **settings: Any) -> Experiment:
-    """Flip labels at random, and look for them among the points of lowest value."""
-    from apiece import experiments
-
-    return experiments.mislabel(dataset, **settings)
+for _name, (_words, _options) in _EXPERIMENTS.items():
+    _add(_name, _words, _options)
 
 
 def _print(found: Experiment, out: Path | None, as_json: bool, quiet: bool) -> None:

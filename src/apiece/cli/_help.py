@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,11 +39,18 @@ class TaskGroup(click.Group):
             if name not in known
         ]
         widest = max(len(name) for name in self.commands)
+        width = max(50, min(80, shutil.get_terminal_size().columns)) - 1
         for task, commands in (*self.tasks.items(), *([("More", more)] if more else [])):
             formatter.write_paragraph()
             formatter.write(f"{task}\n")
             for command, words in commands:
-                formatter.write(f"  {command.name:<{widest}}  {words}\n")
+                begin = f"  {command.name:<{widest}}  "
+                formatter.write(
+                    textwrap.fill(
+                        words, width, initial_indent=begin, subsequent_indent=" " * len(begin)
+                    )
+                    + "\n"
+                )
 
 
 class SectionedCommand(click.Command):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from apiece.cli._common import common
 from apiece.cli._help import SectionedCommand
@@ -18,6 +18,7 @@ from apiece.cli._print import (
     plain,
     records,
     say,
+    say_prose,
     show_table,
     write_table,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from apiece.data import Dataset
-    from apiece.estimators import Aggregate
+    from apiece.estimators import Aggregate, MethodName
     from apiece.laws import Laws
     from apiece.store import Run
 
@@ -73,7 +74,7 @@ the same options.
 @run_or_table(also=("dataset",))
 def fit(
     run: Run,
-    method: str | None,
+    method: MethodName | None,
     family: str | None,
     backtest: bool,
     out: Path | None,
@@ -103,7 +104,7 @@ def fit(
     if as_json:
         emit({"laws": str(to), "summary": _summary(laws)})
         return
-    say(laws.summary())
+    say_prose(laws.summary())
     if laws.has_backtest:
         say("\nbacktest: fitted on the smaller sizes, judged at the larger ones")
         say(laws.backtest().round(3).to_string(index=False))
@@ -161,16 +162,16 @@ def show(
             }
         )
         return
-    say(repr(run))
+    say_prose(repr(run))
     if whole:
-        say(whole.headline())
+        say_prose(whole.headline())
     say()
     show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
     say()
     show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
     say()
-    say(_engine(run))
-    say(laws.summary())
+    say_prose(_engine(run))
+    say_prose(laws.summary())
 
 
 def _aggregate(run: Run) -> Aggregate | None:
@@ -188,7 +189,7 @@ def _engine(run: Run) -> str:
     """Say what computed the contributions, and how far from the optimum it may have stopped."""
     progress, engine = run.progress(), run.manifest.engine
     words = ["exact" if engine.is_exact else "approximate"]
-    if np.isfinite(progress.certificate):
+    if math.isfinite(progress.certificate):
         words.append(f"largest error left {progress.certificate:.0e}")
     words += [f"{count:,} {name}" for name, count in sorted(progress.notes.items())]
     return f"engine {engine.name}: {', '.join(words)}"
@@ -240,6 +241,7 @@ def _position(run: Run, laws: Laws, point: str) -> int:
 def _show_point(
     run: Run, laws: Laws, point: str, level: float, out: Path | None, as_json: bool
 ) -> None:
+    import numpy as np
     import pandas as pd
 
     from apiece.collection import log_spaced
@@ -268,13 +270,15 @@ def _show_point(
         )
         return
     label = "" if laws.labels is None else f", label {format_cell(law['label'])}"
-    say(f"point {one.ids[0]}{label}")
+    say_prose(f"point {one.ids[0]}{label}")
     about = in_words(laws.scope)
     show_table(curve, title=f"expected contribution with its {level:.0%} interval, {about}")
     if sizes[-1] > high_k:
         is_known = not laws.is_beyond(sizes[-1])
         known = f"a backtest covers sizes up to {laws.reach:,}" if is_known else "not known"
-        say(f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}: {known}")
+        say_prose(
+            f"k = {sizes[-1]:,} lies beyond the sampled sizes {low_k:,} to {high_k:,}: {known}"
+        )
     say("law")
     for name, item in law.drop("label", errors="ignore").items():
         if item == item:  # what was not estimated is nan

@@ -9,9 +9,8 @@ import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read_all, reading
-from apiece.cli._print import emit, note, say
-from apiece.engines import ENGINES
-from apiece.losses import LOSSES
+from apiece.cli._print import emit, note, say, say_prose
+from apiece.cli._words import ENGINES, LOSSES
 
 _OPTIONS = ("model", "sizes", "samples", "trainings", "metric", "engine")
 
@@ -38,5 +37,5 @@ def plan(data: Path, jobs: int, as_json: bool, quiet: bool, **options: Any) -> N
         names = ("engine", "unit", "amount", "seconds", "correlation", "width", "needed")
         emit({name: getattr(found, name) for name in names})
         return
-    say(repr(found))
+    say_prose(repr(found))
     say(found.table().round(2).to_string())

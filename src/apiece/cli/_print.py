@@ -8,7 +8,7 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -303,8 +303,18 @@ def _without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
     return safe
 
 
-def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -> None:
-    """Print a table or its first rows, as JSON if asked, and write all of it to a file."""
+def deliver(
+    table: pd.DataFrame,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    *,
+    then: Callable[[], None] | None = None,
+) -> None:
+    """Print a table or its first rows, as JSON if asked, and write all of it to a file.
+
+    ``then`` prints more about the table, before the line that says what it is for.
+    """
     if "caveat" in table.attrs:
         note(table.attrs["caveat"], quiet=quiet)
     if out is not None:
@@ -316,6 +326,8 @@ def deliver(table: pd.DataFrame, out: Path | None, as_json: bool, quiet: bool) -
         emit(records(table if scope is None else table.assign(scope=scope)))
         return
     show_table(table.head(20))
+    if then is not None:
+        then()
     closing = [] if scope is None else [in_words(scope)]
     if out is not None:
         closing.append(f"{len(table):,} rows written to {out}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,8 @@ from apiece.cli._units import unit_of, variance
 
 if TYPE_CHECKING:
     from apiece._base.typing import AnyArray
+    from apiece.data import Dataset
+    from apiece.estimators import MethodName
     from apiece.laws import Laws
     from apiece.store import Run
 
@@ -45,6 +48,20 @@ TITLE = click.option("--title", help="Title of the report.")
 def _check_out(_: click.Context, __: click.Parameter, path: Path) -> Path:
     check_folder(path)
     return path
+
+
+def _judge(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Say how good the model is and what to do, which takes seconds, before a long collection."""
+    from apiece import advise
+    from apiece.reporting import judged
+
+    progress = False if options["quiet"] else None
+    found = judged(
+        dataset, advise, model=options["model"], metric=options["metric"], progress=progress
+    )
+    if not options["as_json"]:
+        _say_judged(found)
+    return found
 
 
 @click.command(
@@ -67,9 +84,10 @@ def _check_out(_: click.Context, __: click.Parameter, path: Path) -> Path:
 @MEMORY
 @LEVEL
 @common
-@run_or_table(also=("ids",))
+@run_or_table(also=("ids",), first=_judge)
 def report(
     run: Run,
+    known: dict[str, Any],
     out: Path,
     data: Path | None,
     ids: str | None,
@@ -91,7 +109,8 @@ def report(
 
     prepare_folder(out)
     laws = run.laws(memory=memory)
-    found = find(run, laws, advise, rows=data, ids=ids, progress=False if quiet else None)
+    progress = False if quiet else None
+    found = find(run, laws, advise, rows=data, ids=ids, progress=progress, **known)
     shown: dict[str, Any] = {"title": title, "level": level, "slices": slices, **found}
     path = write(run, laws, out, memory=memory, **shown)
     if as_json:
@@ -100,19 +119,26 @@ def report(
             | {"scope": laws.scope}
         )
         return
-    _summarise(laws, found, level)
-    say(f"open {path}: {laws.n_points:,} points, {in_words(laws.scope)}")
+    if not known:
+        _say_judged(found)
+    _say_ends(laws, found, level)
+    say_prose(f"open {path}: {laws.n_points:,} points, {in_words(laws.scope)}")
 
 
-def _summarise(laws: Laws, found: dict[str, Any], level: float) -> None:
-    """Print how good the model is, what to do, and the most and the least valuable points."""
-    from apiece import value
+def _say_judged(found: Mapping[str, Any]) -> None:
+    """Print how good the model is, and what to do."""
     from apiece.uses import Advice
 
-    if found["quality"] is not None:
+    if found.get("quality") is not None:
         say_prose(f"model: {found['quality'].headline()}")
-    if isinstance(found["advice"], Advice):
-        show_advice(found["advice"])
+    if isinstance(advice := found.get("advice"), Advice):
+        show_advice(advice)
+
+
+def _say_ends(laws: Laws, found: Mapping[str, Any], level: float) -> None:
+    """Print the most and the least valuable points."""
+    from apiece import value
+
     table = value(laws, level=level).drop(columns="stderr")
     if laws.labels is not None:
         table.insert(0, "label", laws.labels)
@@ -173,7 +199,7 @@ def serve(
     run: Path,
     port: int,
     no_open: bool,
-    method: str | None,
+    method: MethodName | None,
     data: Path | None,
     ids: str | None,
     title: str | None,

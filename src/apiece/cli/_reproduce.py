@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiece.cli._common import common
-from apiece.cli._print import OUT, emit, note, records, say, show_table, write_table
+from apiece.cli._print import OUT, emit, note, records, say, say_prose, show_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,9 +112,9 @@ def reproduce(
 def _show(table: pd.DataFrame) -> None:
     """Print the rows, their scale, and why a cell is below the paper's number or noisy."""
     show_table(table.drop(columns="why lower", errors="ignore"))
-    say(table.attrs["scale"])
+    say_prose(table.attrs["scale"])
     for row in table.to_dict("records"):
         if row.get("why lower"):
             names = ", ".join(str(row[name]) for name in ("data", "model", "loss"))
             paper = f" of {row['paper']:.3f}" if row["paper"] == row["paper"] else ""
-            say(f"{names}: {row['measured']:.3f}{paper}. {row['why lower']}")
+            say_prose(f"{names}: {row['measured']:.3f}{paper}. {row['why lower']}")

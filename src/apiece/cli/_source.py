@@ -17,8 +17,7 @@ import click
 from apiece.cli._common import MODEL_HELP
 from apiece.cli._data import READING, read_all, reading
 from apiece.cli._print import note
-from apiece.engines import is_model_name
-from apiece.losses import LOSSES
+from apiece.cli._words import LOSSES
 
 if TYPE_CHECKING:
     from apiece.data import Dataset
@@ -42,7 +41,13 @@ _DATA = click.option(
 )
 
 
-def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+# What is said of a table before it is collected, and found for the command.
+First = Callable[["Dataset", Mapping[str, Any]], dict[str, Any]]
+
+
+def run_or_table(
+    *, also: tuple[str, ...] = (), first: First | None = None
+) -> Callable[[Command], Command]:
     """Take a run or a table; the command gets the opened run, collected first if needed.
 
     Parameters
@@ -50,6 +55,9 @@ def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     also
         Options of `reading` that the command receives too. ``dataset`` stands for the data that
         ``--data`` names, read as the options say; None if it is not given.
+    first
+        Called with the data of a table before it is collected, and with all options. The command
+        gets what it returns as ``known``, which is empty for a run.
     """
 
     def make(command: Command) -> Command:
@@ -61,7 +69,15 @@ def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
             if "dataset" in also:
                 data = options.pop("data")
                 more["dataset"] = None if data is None else read_all(data, asked)
-            run = run_of(run_or_table, asked, quiet=quiet)
+            known: dict[str, Any] = {}
+
+            def before(dataset: Dataset) -> None:
+                if first is not None:
+                    known.update(first(dataset, {**asked, **options, "quiet": quiet}))
+
+            run = run_of(run_or_table, asked, quiet=quiet, before=before)
+            if first is not None:
+                more["known"] = known
             return command(run=run, quiet=quiet, **more, **options)
 
         made: Any = reading(call)
@@ -72,7 +88,13 @@ def run_or_table(*, also: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     return make
 
 
-def run_of(source: Path, options: Mapping[str, Any], *, quiet: bool) -> Run:
+def run_of(
+    source: Path,
+    options: Mapping[str, Any],
+    *,
+    quiet: bool,
+    before: Callable[[Dataset], None] | None = None,
+) -> Run:
     """Return the run at a path, or that of a table, which is collected if it is not there yet.
 
     Parameters
@@ -83,6 +105,8 @@ def run_of(source: Path, options: Mapping[str, Any], *, quiet: bool) -> Run:
         Those of `reading` and `COLLECTING`.
     quiet
         Whether to say nothing.
+    before
+        Called with the data before it is collected.
     """
     from apiece.store import open_run
 
@@ -92,7 +116,12 @@ def run_of(source: Path, options: Mapping[str, Any], *, quiet: bool) -> Run:
         run = known
         note(f"run: {run.path} (collected before)", quiet=quiet)
     else:
-        run = _collected(source, read_all(source, options), options, quiet=quiet)
+        dataset = read_all(source, options)
+        place = place_for(source, dataset, options)
+        note(describe(source, dataset, place, options), quiet=quiet)
+        if before is not None:
+            before(dataset)
+        run = _collected(dataset, place, options, quiet=quiet)
     note_if_unfinished(run, quiet)
     return run
 
@@ -144,6 +173,8 @@ def _is_as_asked(run: Run, options: Mapping[str, Any]) -> bool:
     if options.get("metric") not in (None, known.get("metric")):
         return False
     if model is not None and ":" in model:
+        from apiece.engines import is_model_name
+
         return not is_model_name(known.get("model"))
     return model in (None, "auto", known.get("model"))
 
@@ -186,11 +217,9 @@ def note_if_unfinished(run: Run, quiet: bool) -> None:
         )
 
 
-def _collected(table: Path, dataset: Dataset, options: Mapping[str, Any], *, quiet: bool) -> Run:
+def _collected(dataset: Dataset, place: Path, options: Mapping[str, Any], *, quiet: bool) -> Run:
     import apiece
 
-    place = place_for(table, dataset, options)
-    note(describe(table, dataset, place, options), quiet=quiet)
     return apiece.collect(
         dataset,
         model=options["model"],

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from apiece.cli._common import Sizes, common
 from apiece.cli._data import read_all, reading
@@ -14,7 +13,7 @@ from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
-from apiece.engines import MODELS
+from apiece.cli._words import MODELS
 
 if TYPE_CHECKING:
     from apiece.store import Run
@@ -55,6 +54,7 @@ def aggregate(
     quiet: bool,
 ) -> None:
     """Show how the loss falls with the size of the dataset: eps + b / k^lambda."""
+    import numpy as np
     import pandas as pd
 
     import apiece

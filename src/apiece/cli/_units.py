@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from apiece.losses import is_squared, stored_loss
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -23,6 +19,8 @@ def unit_of(laws: Laws) -> str:
     >>> unit_of(synthetic.random_laws(3, random_state=0))
     'by how much the loss falls when the row joins a training set'
     """
+    from apiece.losses import stored_loss
+
     metric = laws.provenance.metric or "loss"
     loss = {"zero_one": "share of wrong labels"}.get(metric, metric.replace("_", " "))
     text = f"by how much the {loss} falls when the row joins a training set"
@@ -36,6 +34,10 @@ def unit_of(laws: Laws) -> str:
 
 def variance(laws: Laws) -> float | None:
     """Return the variance of the target, by which a squared error is a share of R2; else None."""
+    import numpy as np
+
+    from apiece.losses import is_squared
+
     if laws.labels is None or not is_squared(laws.provenance.metric):
         return None
     found = float(np.var(np.asarray(laws.labels, dtype=np.float64)))

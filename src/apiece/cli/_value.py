@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,8 @@ from apiece.cli._laws import LEVEL, MEMORY
 from apiece.cli._print import OUT, deliver, note
 from apiece.cli._source import run_or_table
 from apiece.cli._units import everyday, unit_of, variance, with_r2
-from apiece.engines import base_name
+from apiece.cli._words import KINDS
 from apiece.errors import ApieceError, DataError
-from apiece.uses import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,8 @@ def select(
         dataset=dataset,
         **{name: options[name] for name in _SELECT_OPTIONS},
     )
-    deliver(table, out, as_json, quiet)
+    tried = partial(_note_everyday, run, table, dataset, options, quiet=quiet)
+    deliver(table, out, as_json, quiet, then=tried if have is None else None)
     if not as_json and have is not None and len(table):
         last = table.iloc[-1]
         spread = f" ({last['gain_low']:.4g} to {last['gain_high']:.4g})"
@@ -156,7 +157,6 @@ def select(
         how = "together" if "alone" in table else "one by one, as if they shared nothing"
         total = float(table["value"].sum())
         note(f"{_gain(run, total, len(table))}; picks were valued {how}", quiet=quiet)
-        _note_everyday(run, table, dataset, options, quiet=quiet)
 
 
 def _gain(run: Run, gain: float, n_picks: int, spread: str = "") -> str:
@@ -176,6 +176,7 @@ def _note_everyday(
     quiet: bool,
 ) -> None:
     """Say what the picks do to accuracy or R2, by training with and without them, if quick."""
+    from apiece.engines import base_name
     from apiece.uses import data_of, gain
 
     model, laws = str(run.provenance().get("model")), run.laws()

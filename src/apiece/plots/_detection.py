@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def detection_curve(values: npt.ArrayLike, is_target: npt.ArrayLike) -> IntArray:
     """Count the targets among the m points of lowest value, for m = 0, 1, ..., n.
 
+    Examples
+    --------
     >>> detection_curve([0.3, -0.1, 0.2], [False, True, False])
     array([0, 1, 1, 1])
     """

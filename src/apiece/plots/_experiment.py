@@ -21,7 +21,7 @@ _SETTINGS: Final = {
 }
 
 
-class Outcome(Protocol):
+class ExperimentLike(Protocol):
     """What the plot needs of an experiment; `apiece.experiments.Experiment` has it."""
 
     samples: pd.DataFrame
@@ -33,7 +33,7 @@ class Outcome(Protocol):
         ...
 
 
-def differences(experiment: Outcome, measure: str, over: str | None) -> pd.DataFrame:
+def differences(experiment: ExperimentLike, measure: str, over: str | None) -> pd.DataFrame:
     """Return ``mean`` and ``error`` (one standard error) of every setting and method.
 
     With ``over`` both are those of the paired difference from that method.
@@ -42,14 +42,9 @@ def differences(experiment: Outcome, measure: str, over: str | None) -> pd.DataF
     --------
     >>> import pandas as pd
     >>> from apiece.experiments import Experiment
-    >>> samples = pd.DataFrame(
-    ...     {
-    ...         "repeat": [0, 0, 1, 1],
-    ...         "at": [100] * 4,
-    ...         "method": ["law", "random"] * 2,
-    ...         "gain": [0.3, 0.1, 0.5, 0.1],
-    ...     }
-    ... )
+    >>> rows = [(0, 100, "law", 0.3), (0, 100, "random", 0.1), (1, 100, "law", 0.5)]
+    >>> rows += [(1, 100, "random", 0.1)]
+    >>> samples = pd.DataFrame(rows, columns=["repeat", "at", "method", "gain"])
     >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
     >>> differences(result, "gain", "random")["mean"].round(2).tolist()
     [0.3]
@@ -68,7 +63,7 @@ def differences(experiment: Outcome, measure: str, over: str | None) -> pd.DataF
 
 
 def plot_experiment(
-    experiment: Outcome,
+    experiment: ExperimentLike,
     measure: str | None = None,
     *,
     over: str | None = None,
@@ -92,14 +87,9 @@ def plot_experiment(
     --------
     >>> import pandas as pd
     >>> from apiece.experiments import Experiment
-    >>> samples = pd.DataFrame(
-    ...     {
-    ...         "repeat": [0, 0, 1, 1],
-    ...         "at": [100] * 4,
-    ...         "method": ["law", "random"] * 2,
-    ...         "gain": [0.3, 0.1, 0.5, 0.1],
-    ...     }
-    ... )
+    >>> rows = [(0, 100, "law", 0.3), (0, 100, "random", 0.1), (1, 100, "law", 0.5)]
+    >>> rows += [(1, 100, "random", 0.1)]
+    >>> samples = pd.DataFrame(rows, columns=["repeat", "at", "method", "gain"])
     >>> result = Experiment("addition", samples, "at", {"gain": "fall of the loss"})
     >>> plot_experiment(result).get_ylabel()
     'fall of the loss'

@@ -41,6 +41,8 @@ def exponent(laws: Laws, k: float) -> FloatArray:
 
     For a power law this is $\alpha$ at every size; where a curve passes zero it has no bound.
 
+    Examples
+    --------
     >>> exponent(Laws.from_arrays(c=[2.0], alpha=[1.5]), 300).round(6)
     array([1.5])
     """

@@ -33,6 +33,8 @@ def ranks(laws: Laws, k: FloatArray) -> IntArray:
     IntArray
         Shape ``(n_points, n_k)``.
 
+    Examples
+    --------
     >>> laws = Laws.from_arrays(c=[1.0, 100.0], alpha=[1.0, 2.0])
     >>> ranks(laws, np.array([10.0, 1000.0])).tolist()
     [[2, 1], [1, 2]]

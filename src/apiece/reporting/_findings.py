@@ -15,7 +15,8 @@ from apiece.estimators import Aggregate, fit_aggregate
 from apiece.laws import Laws
 from apiece.records import Contributions
 from apiece.store import Run
-from apiece.uses import Advice, Quality, quality
+from apiece.uses import Advice, Quality
+from apiece.uses import quality as measure_quality
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,7 @@ def find(
     images: Any = None,
     advice: Advice | pd.DataFrame | bool = True,
     aggregate: Aggregate | bool = True,
+    quality: Quality | None = None,
     judge: bool = True,
     progress: bool | None = None,
 ) -> dict[str, Any]:
@@ -49,6 +51,8 @@ def find(
         As in `apiece.report`.
     advise
         What gives advice, `apiece.advise`.
+    quality
+        How good the model is, if that has been measured.
     judge
         Whether models may be trained, for advice and to measure how good the model is.
     progress
@@ -74,16 +78,59 @@ def find(
         advice = _advice(run, advise, dataset, notes, progress) if judge else False
     if aggregate is True:
         aggregate = _aggregate(run, notes)
+    if quality is None and judge:
+        quality = _quality(laws.provenance.model, dataset, progress)
     return {
         "dataset": dataset,
         "rows": rows,
         "ids": ids,
         "images": images,
         "advice": None if advice is False else advice,
-        "quality": _quality(run, laws, dataset, progress) if judge else None,
+        "quality": quality,
         "aggregate": None if aggregate is False else aggregate,
         "notes": notes,
     }
+
+
+def judged(
+    dataset: Dataset,
+    advise: Advise,
+    *,
+    model: str = "auto",
+    metric: str | None = None,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Return the options ``advice`` and ``quality`` of `find`, which need no contributions.
+
+    Nothing is returned where that takes more than a minute or two, and for groups of rows.
+
+    Parameters
+    ----------
+    dataset
+        The data.
+    advise
+        What gives advice, `apiece.advise`.
+    model, metric
+        As in `collect`.
+    progress
+        Whether to show a bar, as in `advise`.
+
+    Examples
+    --------
+    >>> import apiece
+    >>> from apiece.data import load_demo
+    >>> found = judged(load_demo()[0], apiece.advise, progress=False)
+    >>> found["quality"].headline().startswith("logistic, on rows it has not seen: accuracy")
+    True
+    """
+    is_named = model == "auto" or is_model_name(model)
+    if dataset.groups is not None or not is_named or dataset.n_points > _most(model):
+        return {}
+    try:
+        advice = advise(dataset, model=model, metric=metric, progress=progress)
+    except ApieceError:  # `find` says why
+        return {}
+    return {"quality": _quality(model, dataset, progress), "advice": advice}
 
 
 def _dataset(run: Run, notes: list[str]) -> Dataset | None:
@@ -121,15 +168,13 @@ def _aggregate(run: Run | Contributions, notes: list[str]) -> Aggregate | bool:
         return False
 
 
-def _quality(
-    run: Run | Contributions, laws: Laws, dataset: Dataset | None, progress: bool | None
-) -> Quality | None:
-    """Measure the run's own model on rows that it has not seen, if its name says what it is."""
-    model = laws.provenance.model
-    if dataset is None or not is_model_name(model) or dataset.n_points > _most(model):
+def _quality(model: str | None, dataset: Dataset | None, progress: bool | None) -> Quality | None:
+    """Measure the model on rows that it has not seen, if its name says what it is."""
+    is_named = model == "auto" or is_model_name(model)
+    if dataset is None or model is None or not is_named or dataset.n_points > _most(model):
         return None
     try:
-        return quality(dataset, model, progress=progress)
+        return measure_quality(dataset, model, progress=progress)
     except (ApieceError, ValueError):  # such as a class with a single row
         return None
 

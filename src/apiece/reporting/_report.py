@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from apiece._base.files import make_folder, write_whole
+from apiece._base.progress import tracking
 from apiece.estimators import opened
 from apiece.laws import Laws
 from apiece.records import Contributions
@@ -33,7 +34,7 @@ def build(
     '<!doctype html>'
     """
     stored = run if isinstance(run, Run) else None
-    with opened(run, memory) as table:
+    with tracking(None, title="writing the report", unit="points"), opened(run, memory) as table:
         description, arrays = gather(stored, table, laws, **options)
     return page(pack(description, arrays), description["title"])
 

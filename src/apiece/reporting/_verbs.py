@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apiece.data import Dataset, FilePath
-from apiece.estimators import Estimator, as_estimator
+from apiece.estimators import Estimator, MethodName, as_estimator
 from apiece.laws import Laws
 from apiece.records import Contributions
 from apiece.reporting._findings import find as find_for_report
@@ -119,7 +119,7 @@ def serve(
     *,
     ready: Callable[[str], None],
     port: int = 0,
-    method: str | Estimator | None = None,
+    method: MethodName | Estimator | None = None,
     dataset: Dataset | None = None,
     rows: pd.DataFrame | FilePath | None = None,
     ids: str | None = None,

@@ -35,8 +35,8 @@ function showAdvised() {
   $("do").hidden = !advice && !report.advice_counts.length;
   $("do-words").textContent = advice?.headline ?? "";
   $("do-scope").textContent = advice?.scope ?? "";
-  const parts = (advice?.effect ?? []).filter(([name]) => name !== "all" || advice.effect.length > 2);
-  $("do-effect").hidden = !report.advice_counts.some(([name]) => name === "drop" || name === "relabel");
+  const parts = advice?.effect ?? []; // a single part and all are the same, and the sentence says it
+  $("do-effect").hidden = parts.length < 3 || !report.advice_counts.some(([name]) => name === "drop" || name === "relabel");
   $("do-effect").replaceChildren(...parts.map(([name, rows, ...changes]) =>
     element("li", {}, [element("b", { text: name === "all" ? "together" : `${name} ${rows}` }), ...changes.map((text) => element("span", { text }))]),
   ));

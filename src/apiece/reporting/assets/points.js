@@ -59,7 +59,9 @@ function tableColumns() {
   if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
   if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number", "Sort", 6));
   if (arrays.predicted) {
-    const column = words("predicted", "Predicted", predictedOf, "words predicted", "By a model that has not seen the point");
+    const said = (i) => `${percentOf(arrays.predicted_p[i])} ${report.classes[arrays.predicted[i]]}`; // what is cut off is no number
+    const column = words("predicted", "Predicted", said, "words predicted", "By a model that has not seen the point");
+    column.keys = () => Array.from(arrays.predicted, (code, i) => code + 1 - arrays.predicted_p[i]);
     const { fill } = column;
     column.fill = (cell, i) => {
       fill(cell, i);
