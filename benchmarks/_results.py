@@ -72,6 +72,22 @@ class Results:
             "rows": [],
         }
 
+    def resume(self) -> None:
+        """Take the rows of an interrupted call with the same columns from the file."""
+        if not self.file.exists():
+            return
+        earlier = json.loads(self.file.read_text(encoding="utf-8"))
+        if earlier["columns"] != self.content["columns"]:
+            raise SystemExit(f"{self.file.name} has other columns: remove it, or do not resume.")
+        self.content["rows"] = earlier["rows"]
+        is_same = earlier["commit"] == self.content["commit"] and not earlier["is_changed"]
+        self.content["has_earlier_rows"] |= earlier["has_earlier_rows"] or not is_same
+
+    def has(self, **cells: Any) -> bool:
+        """Return whether there is a row with these cells."""
+        rows = self.content["rows"]
+        return any(all(row[name] == cell for name, cell in cells.items()) for row in rows)
+
     def add(self, *cells: Any) -> None:
         """Add a row with one cell for each column, print it, and write the file."""
         columns = self.content["columns"]
@@ -85,6 +101,16 @@ class Results:
         text = json.dumps(self.content, indent=1, ensure_ascii=False, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
         os.replace(temporary, self.file)
+
+
+def summary(values: Sequence[float]) -> list[float] | None:
+    """Return the mean and its standard error (0 for one value), or None without values."""
+    n = len(values)
+    if not n:
+        return None
+    mean = math.fsum(values) / n
+    variance = math.fsum((value - mean) ** 2 for value in values) / max(1, n - 1)
+    return [mean, math.sqrt(variance / n)]
 
 
 def head(columns: Iterable[str]) -> list[str]:

@@ -181,3 +181,18 @@ def points_of(run: Truth, options: argparse.Namespace) -> dict[str, Any]:
     labels = np.asarray(data.labels())
     more = data.features(others), labels[others]
     return {"X": data.features(at), "y": labels[at], "more": more}
+
+
+def means_at(table: Contributions, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean contribution of every point at one size, and its standard error.
+
+    What theory predicts of single contributions is subtracted, by least squares, if it is known.
+    """
+    at = table.k == k
+    delta, point = table.delta[at], table.point[at]
+    if table.control is not None:
+        c = table.control[at]
+        delta = delta - (c @ delta) / max(c @ c, 1e-300) * c
+    n = np.bincount(point)
+    mean = np.bincount(point, delta) / n
+    return mean, np.sqrt(np.bincount(point, (delta - mean[point]) ** 2) / n / (n - 1))

@@ -4,8 +4,9 @@
 set of other rows, from the same number of trainings by `engine="reuse"` and by pairs (refits with
 and without each point). The truth comes from many more trainings: at each size, a regression of
 their losses on which points they hold. Correlations are divided by the square root of the truth's
-reliability, from two halves of these trainings. Coverage is that of 90 % intervals of reuse, which
-the noise of the truth widens.
+reliability, from two halves of these trainings. With several ``--seeds`` (other rows, other flipped
+labels, other trainings) the table is `any-model-seeds`. Coverage is that of 90 % intervals of
+reuse, which the noise of the truth widens.
 
 `any-model-networks`: the squared error of expected contributions at one size, 2,000 valued points,
 for networks of the paper's kind: pairs over reuse at equal numbers of trainings. Both are taken
@@ -19,9 +20,14 @@ label) from as many trees.
 
 `any-model-until`: trainings to a stable top 20, if contributions come from pairs: one training
 per training set, and one for each point that joins it. (The exact engine of logistic regression
-computes the same contributions here.) `until="top 20"` stops by itself. Next to it, fixed samples
-that find as large a share of the true top 20: the smallest power of two for this set, which nobody
-knows beforehand, and the smallest that suffices on all sets. The truth comes from other samples.
+computes the same contributions here.) ``until="top 20"`` stops by itself. Next to it, the
+fewest fixed samples that find as large a share of the true top 20 (shares made rising with
+samples); the search for them costs nothing. The truth comes from all other runs. Coverage is that
+of 90 % intervals, of points that later rounds valued rarely because their place was settled, and of
+the others.
+
+`any-model-plan`: what a plan says before the work, and what the work then takes and reaches; and
+the time left that its progress shows, from the first tenth of the work on.
 
 `any-model-memory`: time and memory beyond the trainings for 20,000 points and 5,000 trainings.
 
@@ -42,6 +48,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -56,10 +64,10 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _budgets import planned, stopping
 from _results import Results
-from apiece.collection import Design, make_plan
 from apiece.engines import choose_engine, resolve_model
-from apiece.estimators import Bayes, Reuse
+from apiece.estimators import Reuse
 from apiece.records import Lists, Task, Trainings
 
 SIZES = [100, 141, 200, 283, 400]
@@ -74,7 +82,6 @@ CASES = {  # model, loss and trainings
     "electricity": ("boosting", BOOSTING, "log_loss", 2_000),
 }
 CHOSEN_ON = ("magic",)
-STEPS, N_STOPPED = (16, 32, 64, 128, 256, 512), 200  # samples, and points to value
 NETWORK_SIZES, N_OF_NETWORKS = (200, 1_000), 2_000
 NETWORK_DRAWS, NETWORK_POINTS = 20, 60  # training sets, and points that join each
 
@@ -92,8 +99,8 @@ def table(name: str, folder: Path, n: int, seed: int = 0):
     return X, y, is_wrong
 
 
-def dataset_of(name: str, folder: Path):
-    X, y, is_wrong = table(name, folder, N_POINTS)
+def dataset_of(name: str, folder: Path, seed: int):
+    X, y, is_wrong = table(name, folder, N_POINTS, seed)
     rest = slice(N_POINTS, N_POINTS + N_VALIDATION)
     data = apiece.Dataset.from_arrays(X[:N_POINTS], y[:N_POINTS], X_val=X[rest], y_val=y[rest])
     return data, is_wrong
@@ -142,9 +149,10 @@ def trained(options, data, word: str, **request):
 
 def values(options) -> None:
     results = Results(
-        "any-model",
+        "any-model" if options.seeds == [0] else "any-model-seeds",
         {
             "data": "{}",
+            "seed": "{}",
             "model": "{}",
             "loss": "{}",
             "trainings": "{:,}",
@@ -152,6 +160,7 @@ def values(options) -> None:
             "correlation, reuse": "{:.2f}",
             "without features": "{:.2f}",
             "correlation, pairs": "{:.2f}",
+            "correlation, planned": "{:.2f}",
             "coverage": "{:.2f}",
             "trainings for the truth": "{:,}",
             "reliability of the truth": "{:.2f}",
@@ -161,12 +170,16 @@ def values(options) -> None:
         reported_on=options.sets,
         has_earlier_rows=options.runs is not None,
     )
-    for name in options.sets:
+    for name, seed in product(options.sets, options.seeds):
         word, model, metric, n = CASES[name]
-        data, _ = dataset_of(name, options.data)
+        data, _ = dataset_of(name, options.data, seed)
         request = {"model": model, "metric": metric}
+        to = f"{name}-{seed}" if seed else name
         trainings = trained(
-            options, data, name, sizes=SIZES, trainings=n, random_state=0, **request
+            options, data, to, sizes=SIZES, trainings=n, random_state=2 * seed, **request
+        )
+        plan = apiece.plan(
+            data, sizes=SIZES, trainings=n, engine="reuse", random_state=77, **request
         )
         laws = Reuse().fit_trainings(trainings)
         plain = Reuse(features=False).fit_trainings(trainings)
@@ -175,10 +188,10 @@ def values(options) -> None:
         later = trained(
             options,
             data,
-            f"{name}-truth",
+            f"{to}-truth",
             sizes=SHOWN,
             trainings=n_truth,
-            random_state=1,
+            random_state=2 * seed + 1,
             **request,
         )
         members = members_of(later)
@@ -192,6 +205,7 @@ def values(options) -> None:
             width = np.sqrt(laws.stderr(k - 1) ** 2 + noise)
             results.add(
                 name,
+                seed,
                 word,
                 metric,
                 n,
@@ -200,6 +214,7 @@ def values(options) -> None:
                     np.corrcoef(each, truth)[0, 1] / np.sqrt(reliability)
                     for each in (known, plain.mean(k - 1), by_pairs)
                 ),
+                plan.correlation,
                 np.mean(np.abs(known - truth + truth.mean()) < 1.645 * width),
                 options.truth,
                 reliability,
@@ -251,86 +266,6 @@ def contribution_spread(data, k: int):
         outcome = engine.run(Task(index, drawn[:k], drawn[k : k + NETWORK_POINTS], index))
         found.append(np.nanvar(outcome.delta))
     return np.array(found)
-
-
-def stopping(options) -> None:
-    results = Results(
-        "any-model-until",
-        {
-            "data": "{}",
-            "share of the true top 20, until": "{:.2f}",
-            "uniform rounds": "{:.2f}",
-            "fixed for this set": "{:.2f}",
-            "fixed for all sets": "{:.2f}",
-            "trainings, until": "{:,.0f}",
-            "trainings, uniform rounds": "{:,.0f}",
-            "trainings, fixed for this set": "{:,.0f}",
-            "trainings, fixed for all sets": "{:,.0f}",
-        },
-        options,
-        chosen_on=CHOSEN_ON,
-        reported_on=options.stopped,
-    )
-    found = {name: stopped_on(name, options) for name in options.stopped}
-    enough = [
-        next((s for s in STEPS if fixed[s][0] >= aim), STEPS[-1])
-        for (aim, _), _, fixed in found.values()
-    ]
-    for (name, (ours, uniform, fixed)), this in zip(found.items(), enough, strict=True):
-        cells = ours, uniform, fixed[this], fixed[max(enough)]
-        results.add(name, *(share for share, _ in cells), *(cost for _, cost in cells))
-
-
-def stopped_on(name: str, options):
-    """Return the share of the true top 20 and the trainings: with until, in uniform rounds, fixed.
-
-    Means over draws; of fixed samples, for each number in ``STEPS``.
-    """
-    X, y, _ = table(name, options.data, N_STOPPED)
-    n, rest = N_STOPPED, slice(N_STOPPED, N_STOPPED + 1_000)
-    data = apiece.Dataset.from_arrays(X[:n], y[:n], X_val=X[rest], y_val=y[rest])
-    request = {"sizes": (30, 90), "anchor": False, "progress": False}
-    truth = apiece.collect(data, samples=options.truth_samples, random_state=99, **request)
-    k = np.array([52])
-
-    def top(table):
-        return np.argsort(-Bayes().fit(table).mean(k)[:, 0])[:20]
-
-    best = top(truth)
-
-    def judged(table):
-        n_trainings = len(table.delta) + len(np.unique(table.task))
-        return np.isin(top(table), best).mean(), n_trainings
-
-    ours, uniform, fixed = [], [], {step: [] for step in STEPS}
-    for draw in range(options.draws):
-        for found, criterion in ((ours, apiece.until.top(20)), (uniform, Uniform(20, 0.9))):
-            run = apiece.collect(
-                data, until=criterion, samples=STEPS[-1], random_state=draw, **request
-            )
-            found.append(judged(run.contributions()))
-        whole = run.contributions()
-        if run.manifest.samples < STEPS[-1]:
-            run = apiece.collect(data, samples=STEPS[-1], random_state=draw, **request)
-            whole = run.contributions()
-        for step, found in fixed.items():
-            plan = make_plan(
-                Design.of(request["sizes"], samples=step),
-                n_pool=n,
-                points=np.arange(n),
-                seed=draw,
-                strata=data.y,
-            )
-            found.append(judged(whole.where(whole.task < len(plan))))
-    means = {step: np.mean(found, axis=0) for step, found in fixed.items()}
-    return np.mean(ours, axis=0), np.mean(uniform, axis=0), means
-
-
-class Uniform(type(apiece.until.top(20))):
-    """The same criterion, with all points in all rounds."""
-
-    def undecided(self, now):
-        """All of them."""
 
 
 def memory(options) -> None:
@@ -391,9 +326,11 @@ def mislabel(options) -> None:
         {
             "data": "{}",
             "trainings": "{:,}",
-            "AUC, unseen loss": "{:.3f}",
-            "AUC, value": "{:.3f}",
-            "AUC, Data-OOB": "{:.3f}",
+            "draws": "{}",
+            "AUC, unseen loss": "{:.3f} ± {:.3f}",
+            "AUC, value": "{:.3f} ± {:.3f}",
+            "AUC, Data-OOB": "{:.3f} ± {:.3f}",
+            "unseen loss over Data-OOB": "{:+.4f} ± {:.4f}",
         },
         options,
         chosen_on=("magic", "spambase"),
@@ -401,21 +338,36 @@ def mislabel(options) -> None:
         has_earlier_rows=options.runs is not None,
     )
     for name in options.mislabelled:
-        X, y, is_wrong = table(name, options.data, N_POINTS)
-        X, y = X[:N_POINTS], y[:N_POINTS]
-        run = apiece.collect(
-            apiece.Dataset.from_arrays(X, y, validation=0),
-            model=FOREST,
-            engine="reuse",
-            metric="brier",
-            trainings=options.forests,
-            random_state=0,
-            anchor=False,
-            to=None if options.runs is None else options.runs / f"{name}-forests",
+        found = np.array([found_wrong(options, name, seed) for seed in options.seeds])
+        found = np.column_stack([found, found[:, 0] - found[:, 2]])
+        few = np.sqrt(max(len(found) - 1, 1))
+        results.add(
+            name,
+            options.forests,
+            len(found),
+            *([column.mean(), column.std() / few] for column in found.T),
         )
-        found = apiece.value(run)
-        scores = found["unseen_loss"], -found["value"], -data_oob(X, y, options.forests)
-        results.add(name, options.forests, *(roc_auc_score(is_wrong, each) for each in scores))
+
+
+def found_wrong(options, name: str, seed: int):
+    """Return how well flipped labels are ranked by unseen loss, by value and by Data-OOB."""
+    X, y, is_wrong = table(name, options.data, N_POINTS, seed)
+    X, y = X[:N_POINTS], y[:N_POINTS]
+    to = f"{name}-{seed}-forests" if seed else f"{name}-forests"
+    run = apiece.collect(
+        apiece.Dataset.from_arrays(X, y, validation=0),
+        model=FOREST,
+        engine="reuse",
+        metric="brier",
+        trainings=options.forests,
+        random_state=seed,
+        anchor=False,
+        progress=False,
+        to=None if options.runs is None else options.runs / to,
+    )
+    found = apiece.value(run)
+    scores = found["unseen_loss"], -found["value"], -data_oob(X, y, options.forests)
+    return [roc_auc_score(is_wrong, each) for each in scores]
 
 
 def libraries(options) -> None:
@@ -485,11 +437,12 @@ PARTS = {
     "mislabel": mislabel,
     "values": values,
     "networks": networks,
-    "until": stopping,
+    "until": partial(stopping, table=table),
+    "plan": partial(planned, table=table),
     "memory": memory,
     "libraries": libraries,
 }
-USUAL = ["mislabel", "values", "networks", "until"]
+USUAL = ["mislabel", "values", "networks", "until", "plan"]
 
 
 def main() -> None:
@@ -504,9 +457,9 @@ def main() -> None:
     parser.add_argument(
         "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "adult"]
     )
-    parser.add_argument("--stopped", nargs="*", default=["higgs", "electricity", "pol", "adult"])
-    parser.add_argument("--truth-samples", type=int, default=1_200)
-    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0], help="of values and mislabel")
+    parser.add_argument("--stopped", nargs="*", default=["magic", "higgs", "electricity", "adult"])
+    parser.add_argument("--draws", type=int, default=4, help="runs of until, and of fixed samples")
     parser.add_argument("--memory-points", type=int, default=20_000)
     parser.add_argument("--memory-trainings", type=int, default=5_000)
     parser.add_argument("--forests", type=int, default=500)

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import apiece
-from _results import Results
+from _results import Results, summary
 from apiece.uses import baselines, sequence
 from decisions import load as load_table
 
@@ -120,13 +120,6 @@ def main() -> None:
             best = max(known.values())
             before = [known["Random"], best, known["Bipartite"], best - known["Random"]]
             results.add(name, *cells, lead, *before)
-
-
-def summary(values: list[float]) -> list[float] | None:
-    """Return the mean and its standard error, or None without values."""
-    if not values:
-        return None
-    return [float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Of each set a training set, candidates and scoring rows are drawn. ``apiece.sele
 every baseline pick from the same candidates, with the same scoring rows where they use any. A model
 of the training set and the picks is scored on other rows. A cell is the fall of the log loss, mean
 ± standard error over draws; ``inside`` is the share of draws whose fall lies in the interval that
-was promised.
+was promised. With ``--resume`` the cells that an interrupted call has written are kept.
 
     nice -n 10 python benchmarks/at_hand.py --data DIR
 """
@@ -74,6 +74,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--scoring", type=int, default=500)
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--resume", action="store_true", help="keep cells that the file has")
     options = parser.parse_args()
     sets = options.sets.split(",")
     ways = ("have", *RIVALS)
@@ -86,10 +87,14 @@ def main() -> None:
         chosen_on=CHOSEN_ON,
         reported_on=sets,
     )
+    if options.resume:
+        results.resume()
     with threadpool_limits(1):
-        cases = product(map(int, options.sizes.split(",")), map(int, options.takes.split(",")))
-        for k, take in cases:
+        cases = product(map(int, options.takes.split(",")), map(int, options.sizes.split(",")))
+        for take, k in cases:
             for name in sets:
+                if results.has(data=name, k=k, picks=take):
+                    continue
                 found = [one(name, k, take, seed, options) for seed in range(options.draws)]
                 cells = []
                 for way in ways:

@@ -21,7 +21,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import apiece
-from _results import Results
+from _results import Results, summary
 from apiece.uses import baselines
 from decisions import load
 
@@ -114,10 +114,7 @@ def main() -> None:
                     mean = baselines.largest_size_mean(run)["value"]
                     values = [each.loc[list(points)].to_numpy() for each in (ours, mean)]
                     shares.append([pairs_right(each, truth, error) for each in values])
-                cells = [
-                    [np.mean(part), np.std(part, ddof=1) / np.sqrt(len(part))]
-                    for part in np.transpose(shares)
-                ]
+                cells = map(summary, np.transpose(shares))
                 results.add(name, of, samples, np.mean(seconds), *cells)
 
 

@@ -5,16 +5,20 @@ those of other rows; with ``--noise``, twice their standard deviation of noise a
 `apiece.advise` is asked what to do. A model is then trained on the table as it is, with all advice
 followed, with as many rows relabelled and dropped at random, and with exactly the flipped rows put
 right (the oracle), and with those of them put right that were doubted (the most that this order of
-doubt can gain). All are scored on other rows with right labels. A cell is the change against
-keeping everything, mean ± standard error over draws. For quantities, the F1 of doubted rows stands
-next to that of an ideal finder, which knows the distribution of right and wrong values.
+doubt can gain). Two finders that know more than the table (``_limits.py``) show what can be found.
+All are scored on other rows with right labels. A cell is the change against keeping everything,
+mean ± standard error over draws. For quantities, the F1 of doubted rows stands next to that of an
+ideal finder, which knows the distribution of right and wrong values.
 
     nice -n 10 python benchmarks/decisions.py --data DIR
+
+With ``--resume`` the cells that an interrupted call has written are kept.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +38,18 @@ from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_sco
 from threadpoolctl import threadpool_limits
 
 import apiece
+from _limits import best_labels, best_values, ideal_proba, own_probas
 from _results import Results
 
 CHOSEN_ON = (
     *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),
+    *("adult", "breast_cancer", "wine", "rings", "steps", "wide", "seldom"),
     *("california_housing", "fried", "diabetes"),
 )
-APART = (
-    *("adult", "imdb", "cifar10", "digits", "breast_cancer", "wine", "twenty", "rings", "steps"),
-    *("wide", "seldom", "fried2", "fried3", "tails"),
-)
+APART = ("imdb", "cifar10", "digits", "twenty", "fried2", "fried3", "tails")
 REGRESSION = ("california_housing", "fried", "diabetes", "fried2", "fried3", "tails")
+WAYS = ("advice", "random", "oracle", "limit")
+LIMITS = ("ideal", "own size")
 COMPONENTS = 40  # of sets whose features are components in decreasing order
 BUNDLED = {
     "digits": load_digits,
@@ -206,8 +211,8 @@ def one(name: str, share: float, seed: int, options) -> dict:
     is_regression = name in REGRESSION
     n = min(options.n, 2 * len(X) // 3)
     end = n + options.n_test
-    spread = X[:n].std(axis=0)
-    X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    X = standardised(X, n)
+    others = X[n:], y[n:]
     X, X_test, truth, y_test = X[:n], X[n:end], y[:n], y[n:end]
     n_classes = 0 if is_regression else int(y.max()) + 1
     noisy, is_wrong = corrupted(truth, share, seed, n_classes, is_noise=options.noise)
@@ -234,6 +239,16 @@ def one(name: str, share: float, seed: int, options) -> dict:
     is_doubted = (table["advice"] != "keep").to_numpy()
     ways["limit"] = X, np.where(is_doubted, truth, noisy)
     found = {way: scored(*train, X_test, y_test, is_regression) for way, train in ways.items()}
+    found |= dict.fromkeys(LIMITS, (np.nan, np.nan))
+    if share:
+        tried = partial(kept_scored, X, test=(X_test, y_test), is_regression=is_regression)
+        if is_regression:
+            found["ideal"] = best_values(X, noisy, others, share, tried, is_noise=options.noise)
+        else:
+            proba = known_proba(name, seed, n, options.data)
+            found["ideal"] = best_labels([proba], noisy, share, tried)
+            own = own_probas(X, noisy, truth, n_classes, seed)
+            found["own size"] = best_labels(own, noisy, share, tried)
     right = ~is_wrong
     by_class = [right] if is_regression else [right & (truth == c) for c in np.unique(truth)]
     found["relabelled"], found["dropped"] = (
@@ -242,20 +257,41 @@ def one(name: str, share: float, seed: int, options) -> dict:
     )
     found["recall"] = (is_new | is_out)[is_wrong].mean() if share else np.nan
     found["f1"] = 2 * (is_doubted & is_wrong).sum() / max(1, is_doubted.sum() + is_wrong.sum())
-    found["ideal"] = np.nan
+    found["ideal f1"] = np.nan
     if is_regression and share:
         models = Ridge(), RandomForestRegressor(100, max_features=1 / 3, random_state=0)
         means = [model.fit(X, truth).predict(X_test) for model in models]
         r2 = max(r2_score(y_test, each) for each in (*means, np.mean(means, axis=0)))
-        found["ideal"] = ideal_f1(r2, share, is_noise=options.noise)
+        found["ideal f1"] = ideal_f1(r2, share, is_noise=options.noise)
     unit = noisy.var() if is_regression else 1.0  # as the loss
     found["promised"] = float(advice.effect.loc["all", "loss"]) / unit
     return found
 
 
-def change(found: list[dict], way: str, of: int) -> list[float]:
+def kept_scored(X, is_kept, y, *, test, is_regression: bool):
+    """Return the scores of a model of the rows that are kept."""
+    return scored(X[is_kept], y[is_kept], *test, is_regression)
+
+
+@lru_cache(maxsize=32)
+def known_proba(name: str, seed: int, n: int, folder: Path):
+    """Return what models of the other rows of a set say of the table, whatever is flipped in it."""
+    X, y = load(name, folder, seed)
+    X = standardised(X, n)
+    return ideal_proba(X[:n], (X[n:], y[n:]), int(y.max()) + 1)
+
+
+def standardised(X, n: int):
+    """Return features less their means over the table, in its standard deviations."""
+    spread = X[:n].std(axis=0)
+    return (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def change(found: list[dict], way: str, of: int) -> list[float] | None:
     """Return the mean change against keeping everything, and its standard error."""
     values = np.array([each[way][of] - each["keep"][of] for each in found])
+    if np.isnan(values).all():
+        return None
     return [values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0]
 
 
@@ -269,6 +305,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--noise", action="store_true", help="add noise to values of regressions")
     parser.add_argument("--name", default="decisions", help="of the result file")
+    parser.add_argument("--resume", action="store_true", help="keep cells that the file has")
     options = parser.parse_args()
     sets = options.sets.split(",")
     results = Results(
@@ -281,6 +318,8 @@ def main() -> None:
             "random": "{:+.4f} ± {:.4f}",
             "oracle": "{:+.4f} ± {:.4f}",
             "oracle, doubted rows": "{:+.4f} ± {:.4f}",
+            "ideal": "{:+.4f} ± {:.4f}",
+            "own size": "{:+.4f} ± {:.4f}",
             "promised": "{:+.4f}",
             "accuracy or R2, advice": "{:+.4f} ± {:.4f}",
             "accuracy or R2, oracle": "{:+.4f} ± {:.4f}",
@@ -294,20 +333,24 @@ def main() -> None:
         chosen_on=CHOSEN_ON,
         reported_on=sets,
     )
+    if options.resume:
+        results.resume()
     with threadpool_limits(1):
         for name in sets:
             for share in map(float, options.flipped.split(",")):
+                if results.has(data=name, wrong=share):
+                    continue
                 found = [one(name, share, seed, options) for seed in range(options.draws)]
                 results.add(
                     name,
                     share,
                     np.mean([each["keep"][0] for each in found]),
-                    *(change(found, way, 0) for way in ("advice", "random", "oracle", "limit")),
+                    *(change(found, way, 0) for way in (*WAYS, *LIMITS)),
                     np.mean([each["promised"] for each in found]),
                     *(change(found, way, 1) for way in ("advice", "oracle")),
                     *(
                         np.mean([each[key] for each in found])
-                        for key in ("recall", "f1", "ideal", "relabelled", "dropped")
+                        for key in ("recall", "f1", "ideal f1", "relabelled", "dropped")
                     ),
                 )
 

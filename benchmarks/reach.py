@@ -21,6 +21,7 @@ import numpy as np
 
 import apiece
 from _results import Results
+from _truth import means_at
 from apiece.laws.beyond import quiet
 from apiece.records import Contributions
 from loss_law import Rows, is_classes, load
@@ -50,18 +51,6 @@ def first_tasks(table: Contributions, samples: int) -> Contributions:
     tasks = np.unique(table.task)
     share = min(1.0, samples / table.counts().mean())
     return table.where(np.isin(table.task, tasks[: round(share * len(tasks))]))
-
-
-def stats(table: Contributions, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean contribution of every point at one size, and its standard error."""
-    at = table.k == k
-    delta, point = table.delta[at], table.point[at]
-    if table.control is not None:
-        c = table.control[at]
-        delta = delta - (c @ delta) / max(c @ c, 1e-300) * c
-    n = np.bincount(point)
-    mean = np.bincount(point, delta) / n
-    return mean, np.sqrt(np.bincount(point, (delta - mean[point]) ** 2) / n / (n - 1))
 
 
 def runs(rows: Rows, scoring: str) -> Iterator[tuple[Any, Contributions]]:
@@ -109,7 +98,7 @@ def runs(rows: Rows, scoring: str) -> Iterator[tuple[Any, Contributions]]:
 
 def judged(laws: apiece.Laws, k: int, truth: Contributions) -> list[Any]:
     """Compare laws with the truth at one size."""
-    mean, error = stats(truth, k)
+    mean, error = means_at(truth, k)
     plain = replace(laws, attrs={**laws.attrs, "beyond": None})
     cells: list[Any] = []
     with quiet():

@@ -10,18 +10,23 @@ Ways to estimate, each from the same number of contributions per point:
 - ``rotating``: nothing set aside, the laws of `bayes`;
 - ``rotating, likelihood``: the same run, series laws of each point alone;
 - ``rotating, mean``: the mean of the raw contributions at sizes near the one asked for;
-- ``fixed``: a seventh of the table set aside to score on, the laws of `bayes`.
+- ``fixed``: a seventh of the table set aside to score on, the laws of `bayes`;
+- ``sample``: these rows as a sample of the population;
+- ``table, unlimited``: how far the rows of the table reach without theory. Means of as many
+  contributions as the truth has, measured in the same way, from the rows of the table.
 
 Settings of the method were chosen by looking at the sets in `CHOSEN_ON`; the others had no part.
 Besides single sizes, ``value`` is the mean over all sizes from the smallest to the largest.
 
     python benchmarks/truth.py --data DIR [--rows 1500 3500] [--sets magic higgs ...]
-    python benchmarks/truth.py --data DIR --agreement --sets magic electricity
+    python benchmarks/truth.py --data DIR --agreement --sets magic electricity --rows 3500
     python benchmarks/truth.py --data DIR --picture --sets magic
     python benchmarks/truth.py --data DIR --averaging --rows 3500 --samples 50
 
-``--agreement`` halves the other rows and asks how well two truths agree, one from each half: with
-rotating scoring rows, and with a quarter of the rows to draw from and a quarter to score on.
+``--agreement`` halves the rows that are not in the table and asks how well two truths agree, one
+from each half: with rotating scoring rows, and with a quarter of the rows to draw from and a
+quarter to score on. "noise of truths" is the share of their variance that more training sets would
+take away.
 ``--picture`` keeps single points for the picture in docs/explanation/population.md.
 ``--averaging`` compares `bayes` with the plain mean of the same contributions, both for the same
 fixed scoring rows: the correlation of values with those of many more training sets, over 8 draws.
@@ -39,6 +44,7 @@ import numpy as np
 
 import apiece
 from _results import Results
+from _truth import means_at
 
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),
@@ -194,7 +200,7 @@ FILES = (*(name for name in CHOSEN_ON if name not in SYNTHETIC), "cifar10")
 def load(folder: Path, name: str, seed: int) -> Data:
     rng = np.random.default_rng(seed)
     data = SYNTHETIC[name](20_000, rng) if name in SYNTHETIC else from_file(folder, name)
-    order = rng.permutation(len(data.y))[:30_000]
+    order = rng.permutation(len(data.y))
     return Data(data.X[order], data.y[order], data.is_regression)
 
 
@@ -216,31 +222,29 @@ class Truth(NamedTuple):
 
 
 def truth_of(data: Data, rows: slice, points: slice, samples: int, *, fixed: int = 0) -> Truth:
-    """Measure contributions of points to training sets drawn from other rows."""
+    """Measure contributions of points to training sets drawn from other rows.
+
+    Rows that start at the first one hold the points, which then are left out of their own sets.
+    """
     kind = "regression" if data.is_regression else "classification"
     X, y = data.X[rows], data.y[rows]
     scoring: dict[str, Any] = {"validation": 0}
     if fixed:
         scoring = {"X_val": X[fixed : fixed + 12_000], "y_val": y[fixed : fixed + 12_000]}
         X, y = X[:fixed], y[:fixed]
-    dataset = apiece.Dataset.from_arrays(
-        X, y, kind=kind, candidates=(data.X[points], data.y[points]), **scoring
-    )
+    is_inside = rows.start == 0  # the points are the first of these rows, and not candidates
+    candidates = None if is_inside else (data.X[points], data.y[points])
+    dataset = apiece.Dataset.from_arrays(X, y, kind=kind, candidates=candidates, **scoring)
+    valued = np.arange(N_VALUED) if is_inside else []
     run = apiece.collect(
-        dataset, sizes=SIZES, samples=3 * samples, points=[], random_state=7, progress=False
+        dataset, sizes=SIZES, samples=3 * samples, points=valued, random_state=7, progress=False
     )
     table = run.contributions()
     psi, error = [], []
     for k in SIZES:
-        at = table.k == k
-        delta, point = table.delta[at], table.point[at]
-        if table.control is not None:
-            c = table.control[at]
-            delta = delta - (c @ delta) / max(c @ c, 1e-300) * c
-        n = np.bincount(point)
-        mean = np.bincount(point, delta) / n
+        mean, spread = means_at(table, k)
         psi.append(mean)
-        error.append(np.sqrt(np.bincount(point, (delta - mean[point]) ** 2) / n / (n - 1)))
+        error.append(spread)
     return Truth(*with_values(np.array(psi), np.array(error)))
 
 
@@ -347,19 +351,28 @@ COLUMNS = {
 
 def agreement(options: argparse.Namespace) -> None:
     """Compare truths from disjoint halves of the other rows."""
-    columns = {"data": "{}", "k": "{:,}", "rotating": "{:.2f}", "fixed": "{:.2f}"}
+    columns = {"data": "{}", "rows": "{:,}", "k": "{}", "rotating": "{:.2f}"}
+    columns |= {"noise of truths": "{:.2f}", "fixed": "{:.2f}"}
     results = Results("truth-agreement", columns, options, reported_on=set(options.sets))
-    n, valued = max(options.rows), slice(N_VALUED)
+    valued = slice(N_VALUED)
     for name in options.sets:
-        data = standardised(load(options.data, name, options.seed), n)
-        middle = n + (len(data.y) - n) // 2
-        halves = slice(n, middle), slice(middle, None)
-        rotating = [truth_of(data, half, valued, options.truth) for half in halves]
-        quarter = (middle - n) // 2
-        fixed = [truth_of(data, half, valued, options.truth // 2, fixed=quarter) for half in halves]
-        for j, k in enumerate(SIZES):
-            pairs = ([truth.psi[j] for truth in pair] for pair in (rotating, fixed))
-            results.add(name, k, *(float(np.corrcoef(*pair)[0, 1]) for pair in pairs))
+        for n in options.rows:
+            held = load(options.data, name, options.seed)
+            if len(held.y) < n + 6_000:
+                continue
+            data = standardised(held, n)
+            middle = n + (len(data.y) - n) // 2
+            halves = slice(n, middle), slice(middle, None)
+            rotating = [truth_of(data, half, valued, options.truth) for half in halves]
+            quarter = (middle - n) // 2
+            fixed = [
+                truth_of(data, half, valued, options.truth // 2, fixed=quarter) for half in halves
+            ]
+            for j, k in enumerate((*(f"{k:,}" for k in SIZES), "value")):
+                pairs = ([truth.psi[j] for truth in pair] for pair in (rotating, fixed))
+                r = [float(np.corrcoef(*pair)[0, 1]) for pair in pairs]
+                noise = np.mean([(t.error[j] ** 2).mean() / t.psi[j].var() for t in rotating])
+                results.add(name, middle - n, k, r[0], float(noise), r[1])
 
 
 def picture(options: argparse.Namespace) -> None:
@@ -470,6 +483,8 @@ def suite(options: argparse.Namespace) -> None:
             others, valued = slice(n, None), slice(N_VALUED)
             truth = truth_of(data, others, valued, options.truth)
             found = estimates(data, n, options.samples, options.seed)
+            table = truth_of(data, slice(0, n), valued, options.truth)
+            found["table, unlimited"] = Estimate(table.psi, 1.645 * table.error)
             for method, estimate in found.items():
                 for j, k in enumerate((*(f"{k:,}" for k in SIZES), "value")):
                     noise = (truth.error[j] ** 2).mean() / truth.psi[j].var()

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 import apiece
-from _results import Results
+from _results import Results, summary
 from apiece import uses
 from apiece.uses import baselines
 from decisions import corrupted, load
@@ -79,12 +79,6 @@ def main() -> None:
                 cost = seconds.sum(axis=0) / seconds[:, 1].sum()
                 cells = [*map(summary, auc.T), summary(lead)]
                 results.add(name, share, *cells, cost[0], *cost[2:])
-
-
-def summary(values) -> list[float]:
-    """Return the mean and its standard error."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return [float(np.mean(values)), float(error)]
 
 
 if __name__ == "__main__":

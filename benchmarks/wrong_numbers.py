@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from _results import ROOT, Results
 
@@ -43,13 +45,15 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=10_000, help="over all kinds")
     parser.add_argument("--kind", choices=list(search.KINDS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
     kinds, seeds = search.plan(options.problems, options.kind, options.seed)
     results, n_wrong = Results("wrong-numbers", COLUMNS, options), 0
-    for kind in kinds:
-        found = search.find(kind, seeds)
-        results.add(NAMES[kind], *found[1:])
-        n_wrong += found.wrong
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for kind in kinds:
+            found = search.find(kind, seeds, judged_by=partial(pool.map, chunksize=20))
+            results.add(NAMES[kind], *found[1:])
+            n_wrong += found.wrong
     return int(n_wrong > 0)
 
 
