@@ -16,10 +16,12 @@ _EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\
 _ROOT = Path(__file__).parents[1]
 
 
-_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
+_PAGES = {"index.md": "README.md"}
 _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4,}\.md)\)")
 
 
+_PRINTED = re.compile(r'<div class="highlight"><pre><span></span><code>(?=[^$<])([^<]*)</code>')
+_WIDEST = 110  # characters of a line of a printed table
 _RESULTS = re.compile(r"<!-- results: ([\w-]+) -->")
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#\s]+)\.(png|svg)\)")
 
@@ -114,4 +116,10 @@ def on_page_content(content: str, **_: Any) -> str:
     # mkdocs-click shows how click marks that an option has no default.
     # A number stays with its error.
     shown = _EQUATION.sub(mathml, content).replace("<code>Sentinel.UNSET</code>", "")
-    return shown.replace(" ± ", "&nbsp;±&nbsp;")
+    return _PRINTED.sub(_wrapped, shown).replace(" ± ", "&nbsp;±&nbsp;")
+
+
+def _wrapped(match: re.Match[str]) -> str:
+    """Let printed sentences wrap; tables stay as they are, and scroll."""
+    is_prose = max(map(len, match[1].splitlines()), default=0) > _WIDEST
+    return match[0].replace('"highlight"', '"highlight wrapped"', 1) if is_prose else match[0]

@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 import apiece
@@ -27,28 +26,26 @@ SHOTS = {
     "report-dark.png": (1200, 900, "dark", 1.5, "size"),
     "report-top.png": (1200, 770, "light", 1.5, None),
     "report-top-dark.png": (1200, 770, "dark", 1.5, None),
-    "report-phone.png": (375, 812, "light", 2, "size"),
+    "report-phone.png": (375, 812, "light", 2, None),
+    "report-phone-dark.png": (375, 812, "dark", 2, None),
 }
 SCENE = """
-const [first, second, place] = arguments;
-setSize(1000);
-openPoint(report.ids.indexOf(first));
-compare(report.ids.indexOf(second));
-document.getElementById("log-values").click();
+const [point, place] = arguments;
+openPoint(report.ids.indexOf(point));
 for (const point of listed.slice(0, 3)) toggle(point);
 window.scrollTo(0, place ? document.getElementById(place).offsetTop : 0);
 """
 
 
-def make(path: Path) -> tuple[str, str]:
-    """Write the demo's report, and return two points whose curves cross."""
+def make(path: Path) -> str:
+    """Write the demo's report, and return a point to relabel."""
     dataset, _ = load_demo(flipped=0.1, random_state=0)
     run = apiece.collect(dataset, sizes=(30, 240), samples=200, random_state=0)
-    laws = apiece.fit(run, method="likelihood", family="power")
-    apiece.report(run, laws, to=path, title="What 369 tumours are worth")
-    is_clear = np.asarray((laws.mean(laws.k_range) > 0).all(axis=1))
-    pair = apiece.uses.crossings(laws.select(is_clear), most=1)
-    return str(pair["first"].iloc[0]), str(pair["second"].iloc[0])
+    laws = run.laws()
+    advice = apiece.advise(run, dataset=dataset)
+    apiece.report(run, laws, to=path, dataset=dataset, advice=advice)
+    rows = advice.table().loc[laws.ids]
+    return str(rows.index[rows["advice"] == "relabel"][0])
 
 
 def browser() -> Any:
@@ -71,7 +68,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "report.html"
-            pair = make(path)
+            point = make(path)
             for name, (width, height, scheme, scale, place) in SHOTS.items():
                 metrics = {"width": width, "height": height, "deviceScaleFactor": scale}
                 driver.execute_cdp_cmd(
@@ -82,7 +79,7 @@ def main() -> None:
                 driver.get(path.as_uri())
                 while not driver.execute_script("return document.documentElement.dataset.ready"):
                     time.sleep(0.05)
-                driver.execute_script(SCENE, *pair, place)
+                driver.execute_script(SCENE, point, place)
                 time.sleep(1)
                 shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
                 with Image.open(io.BytesIO(base64.b64decode(shot["data"]))) as image:
