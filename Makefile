@@ -3,6 +3,7 @@
 # make quick     the fast unit tests; ARGS="-k laws" chooses among them
 # make lint      format, lint, types, import order
 # make docs      the documentation site, into site/; warnings are errors
+# make matrix    the fast unit tests on every supported Python that is installed (noxfile.py)
 # make coverage  branch coverage of the unit tests, with the floor of pyproject.toml
 # make oldest    the tests that need no extras, with the oldest libraries that are allowed
 # make bench     list the benchmarks; make bench NAME=overhead runs one
@@ -17,7 +18,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OLDEST := tests/unit/store tests/unit/collection tests/unit/laws tests/contracts
 
-.PHONY: demo test quick lint docs coverage oldest bench tables audit sbom dist changelog clean
+.PHONY: demo test quick lint docs matrix coverage oldest bench tables audit sbom dist changelog clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -40,6 +41,10 @@ lint: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
+
+matrix: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet nox
+	$(BIN)/nox -s tests
 
 coverage: $(VENV)/.installed-dev
 	$(BIN)/python -m coverage run -m pytest -q tests/unit $(ARGS)
