@@ -46,11 +46,17 @@ def main() -> int:
     parser.add_argument("--kind", choices=list(search.KINDS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted call")
     options = parser.parse_args()
     kinds, seeds = search.plan(options.problems, options.kind, options.seed)
-    results, n_wrong = Results("wrong-numbers", COLUMNS, options), 0
+    results = Results("wrong-numbers", COLUMNS, options)
+    if options.resume:
+        results.resume()
+    n_wrong = sum(row["problems wrong"] for row in results.content["rows"])
     with ProcessPoolExecutor(options.jobs) as pool:
         for kind in kinds:
+            if results.has(kind=NAMES[kind]):
+                continue
             found = search.find(kind, seeds, judged_by=partial(pool.map, chunksize=20))
             results.add(NAMES[kind], *found[1:])
             n_wrong += found.wrong
