@@ -7,6 +7,7 @@ Rows that have converged leave, so that the slow ones do not hold up the rest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ STARTS: Final = 4
 _LONGEST: Final = 3.0  # the longest step, in units of alpha and beta
 _HALVINGS: Final = 40
 _NEAR: Final = 1.0  # log likelihood from the best at which the edge alpha = 0 is looked at, too
+_FEW: Final = 16  # with more contributions no valley is narrower than a step of the grid
 _GRID_ENTRIES: Final = 200_000  # objective values held at once
 
 
@@ -26,7 +28,9 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
 
     For each beta of a grid, the lowest two minima over alpha are found on a grid and then exactly,
     because a narrow oblique valley (little noise) would otherwise look like a chain of minima. The
-    minima of $\min_\alpha f$ along beta are the starts.
+    minima of $\min_\alpha f$ along beta are the starts. Few contributions with almost no noise have
+    a valley so narrow that the prior hides it between two steps of the grid: they are searched
+    without the prior, too.
 
     Parameters
     ----------
@@ -41,7 +45,7 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
     -------
     tuple[IntArray, FloatArray]
         Rows of the points, shape ``(n_starts,)``, and their starts, shape ``(n_starts, 2)``; at
-        least one and up to five for each point.
+        least one and up to ten for each point.
     """
     # A step of alpha changes the ratio between the ends of a curve by about e at most.
     n_alpha = int(np.clip(np.ceil(bound * width / 0.9) + 1, 20, 64))
@@ -60,6 +64,11 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
         rows += [first + row, first + near]
         points.append(np.stack([alpha[row, valley, j], betas[j]], axis=1))
         points.append(np.stack([np.zeros(len(near)), betas[at[near]]], axis=1))
+    few = np.flatnonzero(samples.total < _FEW)
+    if samples.precision and len(few):
+        row, more = starts(replace(samples.take(few), precision=0.0), bound, width)
+        rows.append(few[row])
+        points.append(more)
     return np.concatenate(rows), np.concatenate(points)
 
 
