@@ -27,6 +27,7 @@ _CANDIDATES: Final = 16  # tasks of which the smallest is taken
 _POINTS: Final = 4
 _LONG_UNIT: Final = 60.0  # seconds of work that may be lost with a killed worker
 _UNIT: Final = 30.0
+_INTERRUPTION: Final = 0.2  # seconds
 
 
 def probe(engine: Engine, plan: Plan, *, task: int | None = None) -> dict[str, Any] | None:
@@ -135,16 +136,30 @@ def rows_per_unit(engine: Engine, plan: Plan) -> int:
 
 
 def expected_seconds(engine: Engine, plan: Plan) -> float:
-    """Return how long a plan will take in one process, by the time of a task of middle size."""
+    """Return how long a plan will take in one process, by the times of three of its tasks."""
     first = sorted((plan[index] for index in range(min(len(plan), _CANDIDATES))), key=_size)
-    task = first[len(first) // 2]
     if plan.n_contributions == len(plan):  # each task is one training
-        return len(plan) * _seconds(engine, task)
-    more = min(2 * _POINTS, len(task.points))
-    _seconds(engine, _part(task, 1))  # what an engine prepares once
-    base = _seconds(engine, _part(task, 1))
-    each = max(0.0, _seconds(engine, _part(task, more)) - base) / max(1, more - 1)
-    return len(plan) * base + (plan.n_contributions - len(plan)) * each
+        return len(plan) * _seconds(engine, first[len(first) // 2])
+    some = [first[part * len(first) // 6] for part in (1, 3, 5)]
+    return len(plan) * sum(_task_seconds(engine, task) for task in some) / len(some)
+
+
+def _task_seconds(engine: Engine, task: Task) -> float:
+    """Return how long a task takes, by more and more of its points.
+
+    Engines that value thousands of points at once take hardly longer for a few than for one, so
+    that the time of each point is known only when together they take as long as the training,
+    and much longer than an interruption by other programs.
+    """
+    n_all = len(task.points)
+    n, base = 1, min(_seconds(engine, _part(task, 1)) for _ in range(2))
+    took, enough = base, 2 * base + _INTERRUPTION
+    while n < n_all and took < enough:
+        n = min(max(4, 8 * n), n_all)
+        took = _seconds(engine, _part(task, n))
+        if took >= enough and n < n_all:  # or was that an interruption?
+            took = min(took, _seconds(engine, _part(task, n)))
+    return base + (n_all - 1) * max(0.0, took - base) / max(1, n - 1)
 
 
 def _seconds(engine: Engine, task: Task) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import apiece
-from apiece.collection._probe import rows_per_unit
+from apiece.collection._probe import expected_seconds, rows_per_unit
 from apiece.engines import RefitEngine
 
 SETTINGS = {"sizes": (6, 20), "samples": 3, "random_state": 0, "progress": False}
@@ -62,3 +63,26 @@ def test_engines_that_value_many_points_at_once_keep_their_units(blobs, monkeypa
         "apiece.collection._probe._seconds", lambda engine, task: 1.0 + 1e-4 * len(task.points)
     )
     assert rows_per_unit(engine, plan) == RefitEngine.rows_per_shard
+
+
+def test_the_estimate_of_an_engine_that_values_many_points_at_once_is_not_by_a_few(
+    blobs, monkeypatch
+):
+    engine, _ = apiece.engines.choose_engine(blobs, model="logistic", engine="refit")
+    design = apiece.collection.Design.of((6, 20), samples=3000, share=1000)
+    plan = apiece.collection.make_plan(
+        design, n_pool=2000, points=range(2000), seed=0, strata=np.array([0, 1] * 1000)
+    )
+    calls = []
+
+    def seconds(engine, task):
+        """Take 0.1 for the fit, 0.1 for the first batch, a little for each point; a pause once."""
+        calls.append(len(task.points))
+        pause = 0.5 * (len(calls) == 4)
+        return 0.1 + 0.1 * (len(task.points) > 1) + 0.001 * len(task.points) + pause
+
+    monkeypatch.setattr("apiece.collection._probe._seconds", seconds)
+    size = plan.n_contributions / len(plan)
+    assert size > 500
+    expected = len(plan) * (0.2 + 0.001 * size)
+    assert expected_seconds(engine, plan) == pytest.approx(expected, rel=0.3)
