@@ -184,8 +184,8 @@ class _Doubt:
         found, rate = mixed(each, target), None if known is None else known.rate
         label, to = target[judged], target.copy()
         if table.n_classes:
-            # A linear model is the steadier witness: what it cannot fit it cannot learn.
-            rate = rate or rate_of_wrong([found[judged], each[0][judged]], label)
+            # A linear model is the steadier one: what it cannot fit it cannot learn.
+            rate = rate or rate_of_wrong((found[judged], each[0][judged]), label)
             suspicion = suspect_labels(found[judged], label, rate)
             chance = found[np.arange(len(target)), target]
         else:

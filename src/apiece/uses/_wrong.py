@@ -9,10 +9,12 @@ $$P(y \mid x) = \frac{\rho}{C - 1} + \Bigl(1 - \frac{\rho C}{C - 1}\Bigr) q_y(x)
 and $a$, $b$ and $\rho$ are those that make them likeliest. Where classes merely overlap, sure
 predictions become right as they become surer, and $\rho = 0$ explains the labels as well; wrong
 labels hold the share of right predictions below one. So the likelihood ratio against $\rho = 0$ is
-the evidence of wrong labels. A model that fits badly, such as a linear one, can find wrong labels
-where there are none, so of several models the smallest share is taken. A label is wrong with the
-posterior probability that follows. It is doubted only if the features speak against it too: if
-another class has the larger likelihood, whatever the base rates are.
+the evidence of wrong labels. Models that are sure without reason find wrong labels where there are
+none, so the share that a mixture of models finds is lowered until the likelihood of the steadiest
+of them, a linear model, does not speak against it. Where its classes overlap so much that it cannot
+know, it has no say. A label is wrong with the posterior probability that follows. It is doubted
+only if the features speak against it too: if another class has the larger likelihood, whatever the
+base rates are.
 
 For quantities, residuals are a mixture: Student's distribution with a scale that depends on the
 prediction, and stray values. These have nothing to do with the row, drawn from all targets, or they
@@ -23,7 +25,6 @@ values, with tails as heavy as need be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 
 _EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
 _NOISE_EVIDENCE: Final = 10.8  # 1 of 1,000: tails of other shapes look like added noise
+_REJECTED: Final = 4.0  # the same for a share that is too large: two standard errors
+_HALVINGS: Final = 7
 _TINY: Final = 1e-4  # a model that is sure and wrong does not decide alone
 _STARTS: Final = (0.03, 0.2)  # rates from which the likeliest is searched
 _TAILS: Final = (3.0, 5.0, 10.0, 30.0)  # degrees of freedom of residuals
@@ -78,27 +81,29 @@ class Suspicion(NamedTuple):
     rate: Rate
 
 
-def rate_of_wrong(probas: Sequence[FloatArray], labels: IntArray) -> Rate:
+def rate_of_wrong(probas: tuple[FloatArray, FloatArray], labels: IntArray) -> Rate:
     r"""Return the share of wrong labels.
 
     Evidence $E$ is twice the logarithm of a ratio of likelihoods, so a share is about $\sqrt E$
-    standard errors above none, and $1 - 1 / \sqrt E$ of it is left a standard error lower. Of
-    several models, the smallest share counts and the mean evidence; nothing is wrong where chance
-    could have made the evidence of every model.
+    standard errors above none, and $1 - 1 / \sqrt E$ of it is left a standard error lower. Nothing
+    is wrong where chance could have made the evidence of every model.
 
     Parameters
     ----------
     probas
-        Of each model, probabilities of the classes, shape ``(n, n_classes)``.
+        Probabilities of the classes, shape ``(n, n_classes)``, by the model whose share is taken,
+        and by a steadier one, which limits the share to what is at most two standard errors above
+        its own, and which may add to the evidence.
     labels
         Given class codes, shape ``(n,)``.
     """
-    found = [_likeliest_rate(proba, labels) for proba in probas]
-    if max(evidence for _, evidence in found) < _EVIDENCE:
+    first, second = (_Profile.of(proba, labels) for proba in probas)
+    if max(first.evidence, second.evidence) < _EVIDENCE:
         return Rate(0.0, 0.0, 0.0)
-    likeliest = min(rate for rate, _ in found)
-    sure = np.sqrt(max(float(np.mean([evidence for _, evidence in found])), 1.0))
-    return Rate(likeliest, likeliest * float(1 - 1 / sure), float(sure))
+    likeliest = second.at_most(first.likeliest)
+    evidence = max(first.evidence, (first.evidence + second.evidence) / 2)
+    sure = float(np.sqrt(max(evidence, 1.0)))
+    return Rate(likeliest, likeliest * (1 - 1 / sure), sure)
 
 
 def suspect_labels(proba: FloatArray, labels: IntArray, rate: Rate) -> Suspicion:
@@ -118,13 +123,38 @@ def suspect_labels(proba: FloatArray, labels: IntArray, rate: Rate) -> Suspicion
     return Suspicion(*_posterior(right, labels, rate.careful), rate)
 
 
-def _likeliest_rate(proba: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Return the share of wrong labels, and twice the logarithm of its likelihood over none's."""
-    log = np.log(np.clip(proba, _TINY, 1.0))
-    plain = _calibrated(log, labels, 0.0)
-    fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
-    best = min(fits, key=lambda fit: fit.fun)
-    return _rate_of(best.x[-1], proba.shape[1]), float(2 * (plain.fun - best.fun))
+class _Profile(NamedTuple):
+    """Likelihood of shares of wrong labels."""
+
+    log: FloatArray
+    labels: IntArray
+    likeliest: float
+    best: float  # least sum of negative logarithms
+    evidence: float  # twice how much larger that is without wrong labels
+
+    @classmethod
+    def of(cls, proba: FloatArray, labels: IntArray) -> _Profile:
+        log = np.log(np.clip(proba, _TINY, 1.0))
+        plain = _calibrated(log, labels, 0.0)
+        fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
+        best = min(fits, key=lambda fit: fit.fun)
+        rate = _rate_of(best.x[-1], proba.shape[1])
+        return cls(log, labels, rate, float(best.fun), float(2 * (plain.fun - best.fun)))
+
+    def at_most(self, rate: float) -> float:
+        """Return a share, lowered to where it is not too large for these predictions."""
+        low, high = min(self.likeliest, rate), rate
+        if self._is_possible(high):
+            return high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._is_possible(middle) else (low, middle)
+        return low
+
+    def _is_possible(self, rate: float) -> bool:
+        if rate <= self.likeliest:
+            return True
+        return float(2 * (_calibrated(self.log, self.labels, rate).fun - self.best)) < _REJECTED
 
 
 def suspect_values(

@@ -201,21 +201,35 @@ def test_with_a_fifth_of_the_labels_flipped_most_of_what_is_lost_comes_back(seed
     assert loss(y) - loss(followed, kept) > 0.5 * gain
 
 
-def test_the_share_of_wrong_labels_is_the_smallest_that_any_model_needs():
+def labels_and_chances(n=4_000):
+    """Labels, some of them flipped, and probabilities of two classes that suit the right ones."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 4_000)
-    score = 2.5 * rng.normal(size=4_000) + 4.0 * (2 * y - 1)
+    y = rng.integers(0, 2, n)
+    score = 2.5 * rng.normal(size=n) + 4.0 * (2 * y - 1)
     right = 1 / (1 + np.exp(-1.28 * score))  # of the class 1, as the score has it
-    flipped = np.where(rng.random(4_000) < 0.15, 1 - y, y)
-    proba = np.column_stack([1 - right, right])
-    found = rate_of_wrong([proba], flipped)
+    flipped = np.where(rng.random(n) < 0.15, 1 - y, y)
+    return y, flipped, np.column_stack([1 - right, right])
+
+
+def test_the_share_of_wrong_labels_is_that_of_the_model_unless_the_steadier_one_needs_fewer():
+    y, flipped, proba = labels_and_chances()
+    found = rate_of_wrong((proba, proba), flipped)
     assert found.likeliest == pytest.approx(0.15, abs=0.02)
     assert 0.8 * found.likeliest < found.careful < found.likeliest
     assert found.sure > 5
-    assert rate_of_wrong([proba], y) == (0.0, 0.0, 0.0)
+    assert rate_of_wrong((proba, proba), y) == (0.0, 0.0, 0.0)
     # A model that has learned the wrong labels by heart needs none.
     learned = np.where(np.eye(2)[flipped] > 0, 0.9, 0.1)
-    assert rate_of_wrong([proba, learned], flipped).likeliest < 0.02
+    assert rate_of_wrong((proba, learned), flipped).likeliest < 0.03
+    assert rate_of_wrong((learned, proba), flipped).likeliest < 0.03
+
+
+def test_a_model_that_knows_nothing_of_the_labels_does_not_deny_wrong_ones():
+    _, flipped, proba = labels_and_chances()
+    nothing = np.full_like(proba, 0.5)
+    found = rate_of_wrong((proba, nothing), flipped)
+    assert found.likeliest == pytest.approx(0.15, abs=0.02)
+    assert found.sure > 5
 
 
 @pytest.mark.parametrize(("gain", "n_classes", "chosen"), [(0.5, 2, 0), (3.0, 2, 1), (0.5, 0, 1)])
