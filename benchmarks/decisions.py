@@ -12,7 +12,8 @@ ideal finder, which knows the distribution of right and wrong values.
 
     nice -n 10 python benchmarks/decisions.py --data DIR
 
-With ``--resume`` the cells that an interrupted call has written are kept.
+With ``--resume`` the cells that an interrupted call has written are kept. ``--more`` measures the
+sets of ``more_data.py`` instead, without the two finders, into ``decisions-more.json``.
 """
 
 from __future__ import annotations
@@ -40,14 +41,20 @@ from threadpoolctl import threadpool_limits
 import apiece
 from _limits import best_labels, best_values, ideal_proba, own_probas
 from _results import Results
+from more_data import KEEL, R_CLASSES, R_QUANTITIES, RARE
 
 CHOSEN_ON = (
     *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),
     *("adult", "breast_cancer", "wine", "rings", "steps", "wide", "seldom"),
     *("california_housing", "fried", "diabetes"),
+    *("satimage", "phoneme", "german", "contraceptive", "ring", "segment"),
 )
 APART = ("imdb", "cifar10", "digits", "twenty", "fried2", "fried3", "tails")
-REGRESSION = ("california_housing", "fried", "diabetes", "fried2", "fried3", "tails")
+MORE = (*KEEL, *RARE, *R_CLASSES, *R_QUANTITIES)
+REGRESSION = (
+    *("california_housing", "fried", "diabetes", "fried2", "fried3", "tails"),
+    *R_QUANTITIES,
+)
 WAYS = ("advice", "random", "oracle", "limit")
 LIMITS = ("ideal", "own size")
 COMPONENTS = 40  # of sets whose features are components in decreasing order
@@ -240,7 +247,7 @@ def one(name: str, share: float, seed: int, options) -> dict:
     ways["limit"] = X, np.where(is_doubted, truth, noisy)
     found = {way: scored(*train, X_test, y_test, is_regression) for way, train in ways.items()}
     found |= dict.fromkeys(LIMITS, (np.nan, np.nan))
-    if share:
+    if share and not options.more:
         tried = partial(kept_scored, X, test=(X_test, y_test), is_regression=is_regression)
         if is_regression:
             found["ideal"] = best_values(X, noisy, others, share, tried, is_noise=options.noise)
@@ -298,18 +305,19 @@ def change(found: list[dict], way: str, of: int) -> list[float] | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sets", default=",".join((*CHOSEN_ON, *APART)))
+    parser.add_argument("--sets", help="names with commas between; all by default")
+    parser.add_argument("--more", action="store_true", help="the sets of more_data.py")
     parser.add_argument("--flipped", default="0,0.05,0.1,0.2")
     parser.add_argument("--n", type=int, default=1_000)
     parser.add_argument("--n-test", type=int, default=2_000)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--noise", action="store_true", help="add noise to values of regressions")
-    parser.add_argument("--name", default="decisions", help="of the result file")
     parser.add_argument("--resume", action="store_true", help="keep cells that the file has")
     options = parser.parse_args()
-    sets = options.sets.split(",")
+    known = [name for name in (*CHOSEN_ON, *APART) if name not in MORE]
+    sets = options.sets.split(",") if options.sets else MORE if options.more else known
     results = Results(
-        options.name,
+        "decisions-more" if options.more else "decisions",
         {
             "data": "{}",
             "wrong": "{:.0%}",

@@ -45,6 +45,7 @@ import numpy as np
 import apiece
 from _results import Results
 from _truth import means_at
+from more_data import R_QUANTITIES
 
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),
@@ -73,7 +74,7 @@ def from_file(folder: Path, name: str) -> Data:
 
         X = X.reshape(len(X), -1) / np.abs(X).max()
         X = PCA(40, random_state=0).fit_transform(X)
-    is_regression = name == "california_housing"
+    is_regression = name == "california_housing" or name in R_QUANTITIES
     return Data(X, y.astype(np.float64 if is_regression else np.int64), is_regression)
 
 
