@@ -53,7 +53,7 @@ class Mode(NamedTuple):
     """The ``c`` outputs of a generalised linear model, or one of them, with ``p`` parameters.
 
     A row acts on the parameters by a matrix, one line per output, in the basis of eigenvectors of
-    the curvature.
+    the curvature: its ``q`` features with these vectors, ``q c = p``.
     """
 
     rows: IntArray  # positions of the rows that stand for the population
@@ -62,6 +62,8 @@ class Mode(NamedTuple):
     residual: FloatArray  # first derivative of each row's loss, shape (n_points, c)
     weight: FloatArray  # second derivative, shape (n_points, c, c)
     bend: FloatArray  # third derivative, shape (n_points, c, c, c)
+    features: FloatArray  # of each row, shape (n_points, q)
+    vectors: FloatArray  # of the curvature, one column each, shape (p, p)
     n_free: int = 1  # outputs that can move by themselves: one less than classes
 
     def gradients(self, rows: IntArray) -> FloatArray:
@@ -71,6 +73,25 @@ class Mode(NamedTuple):
     def gradient(self, rows: IntArray) -> FloatArray:
         """Return the mean gradient of some rows, shape ``(p,)``."""
         return mean_of(self.Z[rows], self.residual[rows])
+
+    def squares(self, rows: IntArray, middle: FloatArray) -> FloatArray:
+        r"""Return $Z M Z^\top$ of some rows, shape ``(n, c, c)``.
+
+        Every output has the features of the row, so that this is a form in them for each pair of
+        outputs. That takes ``c`` times less time than products with all parameters.
+
+        Parameters
+        ----------
+        rows
+            Positions of the rows.
+        middle
+            $M$, shape ``(p, p)``.
+        """
+        x, c = self.features[rows], self.Z.shape[1]
+        n, q = x.shape
+        forms = (self.vectors @ middle @ self.vectors.T).reshape(c, q, c, q)
+        left = (x @ forms.transpose(1, 0, 2, 3).reshape(q, -1)).reshape(n, c * c, q)
+        return np.asarray((left @ x[:, :, None]).reshape(n, c, c))
 
     def damping(self, points: IntArray, inverse: FloatArray) -> FloatArray:
         r"""Return $(I + W_z h_z)^{-1}$ for some points, shape ``(n, c, c)``.
@@ -96,11 +117,9 @@ def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
 
 
-def squares(Z: FloatArray, middle: FloatArray) -> FloatArray:
-    r"""Return $Z M Z^\top$ of each row, shape ``(n, c, c)``; a vector ``M`` is a diagonal."""
-    n, c, p = Z.shape
-    left = Z * middle if middle.ndim == 1 else (Z.reshape(-1, p) @ middle).reshape(n, c, p)
-    return np.asarray(left @ Z.swapaxes(1, 2))
+def squares(Z: FloatArray, diagonal: FloatArray) -> FloatArray:
+    r"""Return $Z M Z^\top$ of each row for a diagonal $M$, shape ``(n, c, c)``."""
+    return np.asarray((Z * diagonal) @ Z.swapaxes(1, 2))
 
 
 def mean_of(Z: FloatArray, along: FloatArray) -> FloatArray:
@@ -154,17 +173,17 @@ def terms(mode: Mode, points: IntArray, k: int, penalty: float) -> FloatArray:
     cross = C * half
     cross = (cross + cross.T) / 2
     h2 = growth * squares(Z, inverse * half)
-    curved = 0.5 * mean_of(Z, _bent(bend, squares(Z, C)))
+    curved = 0.5 * mean_of(Z, _bent(bend, mode.squares(rows, C)))
     mean_t = k * inverse * (mean_of(Z, times(w, times(h, r)) / damping) - curved)
     bias = H * mean_t + k * mean_of(Z, times(w, times(h2, r)) / damping**2)
-    bias += curved - k * mean_of(Z, _bent(bend, squares(Z, cross)))
+    bias += curved - k * mean_of(Z, _bent(bend, mode.squares(rows, cross)))
 
     Z, w = mode.Z[points], mode.weight[points]
     h, h2 = squares(Z, inverse), growth * squares(Z, inverse * half)
     damped = mode.damping(points, inverse)
     w, r = damped @ w, times(damped, mode.residual[points])
-    q = squares(Z, C)
-    corrects = growth * _trace(w, squares(Z, cross))
+    q = mode.squares(points, C)
+    corrects = growth * _trace(w, mode.squares(points, cross))
     steps = -0.5 * (r * times(h2, r)).sum(axis=1)
     second = -0.5 * _trace(w @ q @ w.swapaxes(1, 2), h2)
     pull = (r * (Z @ (inverse * mode.gradient(rows)))).sum(axis=1)

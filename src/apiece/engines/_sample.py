@@ -28,7 +28,7 @@ import numpy as np
 
 from apiece._base.typing import FloatArray, IntArray
 from apiece.data import Dataset
-from apiece.engines._expansion import Mode, squares
+from apiece.engines._expansion import Mode
 from apiece.engines._models import Model
 from apiece.engines._surrogate import Surrogate, surrogate_of
 from apiece.records import Task
@@ -156,7 +156,7 @@ class ScoringSample:
             first = (mode.moved(points, inverse) * (away + without)).sum(axis=1)
             spread = n * whole[:, None] * covariance * (whole * mode.eigenvalues * inverse)
             w = mode.damping(points, inverse) @ mode.weight[points]
-            predicted += first - noise * (w * squares(mode.Z[points], spread)).sum(axis=(1, 2))
+            predicted += first - noise * (w * mode.squares(points, spread)).sum(axis=(1, 2))
         return predicted
 
     def row_noise(self, points: IntArray, sizes: Sequence[int]) -> FloatArray | None:

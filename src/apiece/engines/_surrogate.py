@@ -37,7 +37,7 @@ _STEP: Final = 0.5  # between the logarithms (to base 2) of sizes that models ar
 _MOST_FEATURES: Final = 1_000
 _MOST_ENTRIES: Final = 200_000_000  # of rows, features and classes together
 _MOST_REFITTED: Final = 10_000_000  # also at most; beyond it, one model serves all sizes
-_MOST_JOINT: Final = 200  # parameters of a model whose classes are treated together
+_MOST_JOINT: Final = 500  # parameters of a model whose classes are treated together
 _TINY: Final = 1e-9
 _PRODUCTS: Final = 5  # of rows and a square matrix, for what theory predicts
 _MOST_WORK: Final = 1e11  # multiplications for the noise of rows: some ten seconds
@@ -349,20 +349,27 @@ class _BlockSums(NamedTuple):
 
 
 def _mode(
-    Z: FloatArray, rows: IntArray, derivatives: tuple[FloatArray, ...], n_free: int = 1
+    features: FloatArray, rows: IntArray, derivatives: tuple[FloatArray, ...], n_free: int = 1
 ) -> Mode:
     """Bring outputs of the surrogate into the basis where their curvature is diagonal."""
     residual, weight, bend = derivatives
-    n, c, p = Z.shape
-    values, vectors = np.linalg.eigh(_curvature(Z[rows], weight[rows]))
-    turned = (Z.reshape(-1, p) @ vectors).reshape(n, c, p)
-    return Mode(rows, np.maximum(values, 0.0), turned, residual, weight, bend, n_free)
+    n, c, q = *residual.shape, features.shape[1]
+    values, vectors = np.linalg.eigh(_curvature(features[rows], weight[rows]))
+    by_output = vectors.reshape(c, q, -1).swapaxes(0, 1).reshape(q, -1)
+    Z = (features @ by_output).reshape(n, c, -1)
+    values = np.maximum(values, 0.0)
+    return Mode(rows, values, Z, residual, weight, bend, features, vectors, n_free)
 
 
-def _curvature(Z: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Return the mean of $Z^\top W Z$ over rows, shape ``(p, p)``."""
-    p = Z.shape[2]
-    return np.asarray((weight @ Z).reshape(-1, p).T @ Z.reshape(-1, p) / len(Z))
+def _curvature(features: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Return the mean of $w \otimes x x^\top$ over rows, shape ``(c q, c q)``."""
+    n, c, q = *weight.shape[:2], features.shape[1]
+    blocks = np.empty((c, q, c, q))
+    for a in range(c):
+        for b in range(a + 1):
+            block = (features * weight[:, a, b, None]).T @ features / n
+            blocks[a, :, b], blocks[b, :, a] = block, block.T
+    return blocks.reshape(c * q, c * q)
 
 
 def _without(mode: Mode, rows: IntArray, ridge: float) -> Mode:
@@ -377,13 +384,14 @@ def _without(mode: Mode, rows: IntArray, ridge: float) -> Mode:
     ridge
         The penalty for each row.
     """
-    Z, weight, bend = mode.Z, mode.weight, mode.bend
-    curvature = _curvature(Z[rows], weight[rows])
-    pull = mode.gradient(rows) - mode.gradient(mode.rows)
-    move = Z @ np.linalg.solve(curvature + (ridge + _TINY) * np.eye(len(pull)), pull)
+    features, weight, bend = mode.features, mode.weight, mode.bend
+    pull = mode.vectors @ (mode.gradient(rows) - mode.gradient(mode.rows))
+    curvature = _curvature(features[rows], weight[rows]) + (ridge + _TINY) * np.eye(len(pull))
+    step = np.linalg.solve(curvature, pull).reshape(weight.shape[1], -1)
+    move = features @ step.T
     turn = (bend @ move[:, None, :, None])[..., 0]
     residual = mode.residual - times(weight, move) + 0.5 * times(turn, move)
-    return _mode(Z, rows, (residual, _not_negative(weight - turn), bend), mode.n_free)
+    return _mode(features, rows, (residual, _not_negative(weight - turn), bend), mode.n_free)
 
 
 def _not_negative(matrices: FloatArray) -> FloatArray:
@@ -404,7 +412,7 @@ def _least_squares(design: FloatArray, targets: AnyArray, n: int, penalty: float
 def _one_output(design: FloatArray, n: int, *derivatives: FloatArray) -> Mode:
     """Return the mode of one output from its first, second and third derivative by row."""
     shaped = tuple(d.reshape(-1, *[1] * order) for order, d in enumerate(derivatives, start=1))
-    return _mode(design[:, None], np.arange(n), shaped)
+    return _mode(design, np.arange(n), shaped)
 
 
 def _proba(X: FloatArray, codes: AnyArray, n: int, penalty: float) -> FloatArray:
@@ -423,8 +431,7 @@ def _binary(design: FloatArray, is_class: AnyArray, n: int, p: FloatArray) -> Mo
 def _softmax(design: FloatArray, codes: AnyArray, n: int, p: FloatArray) -> Mode:
     r"""Return the mode of all classes: $w = \mathrm{diag}(p) - p p^\top$, and its derivative."""
     one = np.eye(p.shape[1])
-    Z = (one[:, :, None] * design[:, None, None]).reshape(len(p), len(one), -1)
     away = one - p[:, None]  # (n, class, c)
     weight = (p[:, :, None] * away).swapaxes(1, 2) @ away
     bend = np.einsum("na,nac,nad,nae->ncde", p, away, away, away, optimize=True)
-    return _mode(Z, np.arange(n), (p - one[codes], weight, bend), len(one) - 1)
+    return _mode(design, np.arange(n), (p - one[codes], weight, bend), len(one) - 1)

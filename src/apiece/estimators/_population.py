@@ -46,7 +46,7 @@ _MANY: Final = 500  # points
 _MEMORY: Final = 6  # steps that the next one is found from
 _LEAP: Final = 2.0  # farthest beyond a plain step, in the coordinates of `_flat`
 _FALL: Final = 1.0  # of the log evidence: a leap that loses more is taken back
-_TOLERANCE: Final = 1e-5
+_TOLERANCE: Final = 1e-6
 _SIGNAL: Final = (1e-8, 1e8)  # least and most variance of coefficients, relative to the noise
 
 
