@@ -8,7 +8,9 @@ from the most doubtful on. The fold, which had no part in choosing, scores the r
 Rows that score are as noisy as the others. With a share $\rho$ of wrong labels, a model that
 predicts the right label with probabilities $p$ predicts the given label with
 $\rho / (C - 1) + (1 - \rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a
-proper score of $p$, in which a wrong label costs little. Accuracy on the given labels, divided by
+proper score of $p$, in which a wrong label costs little. Rows that are hard, and not wrong, cost
+little then, too, and a model from which they were taken out seems better than it is: so a change of
+labels must also gain if half as many are wrong. Accuracy on the given labels, divided by
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
@@ -17,9 +19,9 @@ share of them scores, and a standard error less doubts: too small a share would 
 many changed labels make a model too sure. As many rows are doubted as are expected to be wrong, and
 of each label its share: changing one label alone would move the model towards the others. Advice is
 about the more doubtful two thirds of them and all that are more probably wrong than right, else
-about a third. The set must gain, labels by a standard error at least; accuracy must not fall; and
-the standard errors of the gain and those by which the finder is sure must add up to three. The
-effect that is stated was chosen without the fold that measures it.
+half of them, or a third. The set must gain, labels by a standard error at least; accuracy must not
+fall; and the standard errors of the gain and those by which the finder is sure must add up to
+three. The effect that is stated was chosen without the fold that measures it.
 """
 
 from __future__ import annotations
@@ -51,20 +53,21 @@ _MATTERS: Final = 0.005  # smallest gain of new labels that matters, as a share 
 _MATTERS_VALUES: Final = 0.001  # that of dropped values: squared errors have long tails
 _BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
 _LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
+_WARY: Final = 0.5  # of the likeliest share of wrong labels: changes must gain with that as well
 _CHANCE: Final = 2.0  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
 
-# How far down the doubted rows go, from the most doubtful on: a third of them; two thirds and all
-# that are more probably wrong than right; all.
-_NONE, _FEW, _MOST, _ALL = range(4)
+# How far down the doubted rows go, from the most doubtful on: a third of them; half; two thirds and
+# all that are more probably wrong than right; all.
+_NONE, _FEW, _SOME, _MOST, _ALL = range(5)
 # How far rows are relabelled, and how far the next ones are dropped. The first choice that gains is
 # the start, and later ones replace it if they gain more.
 _Choice = tuple[int, int]
 _KEEP: Final[_Choice] = (_NONE, _NONE)
 _LABELS: Final[tuple[_Choice, ...]] = (
-    *(_KEEP, (_MOST, _MOST), (_FEW, _FEW)),
-    *((_MOST, _ALL), (_FEW, _MOST), (_NONE, _MOST), (_NONE, _ALL)),
+    *(_KEEP, (_MOST, _MOST), (_SOME, _SOME), (_FEW, _FEW)),
+    *((_MOST, _ALL), (_SOME, _MOST), (_FEW, _MOST), (_NONE, _MOST), (_NONE, _ALL)),
 )
 _VALUES: Final[tuple[_Choice, ...]] = (_KEEP, (_NONE, _MOST), (_NONE, _FEW), (_NONE, _ALL))
 
@@ -168,7 +171,7 @@ class _Doubt:
 
     target: AnyArray
     order: IntArray  # rows that are doubted
-    ends: tuple[int, ...]  # of the parts of them: _NONE, _FEW, _MOST, _ALL
+    ends: tuple[int, ...]  # of the parts of them: _NONE, _FEW, _SOME, _MOST, _ALL
     to: AnyArray  # (n,)
     is_doubtful: BoolArray  # (n,), too probably wrong not to be looked at
     probability: FloatArray  # (n,), of the given target
@@ -214,6 +217,7 @@ class _Scores:
     """Scores of every row under each choice, lower is better, shape ``(n_choices, n)``."""
 
     loss: FloatArray
+    wary: FloatArray  # with a smaller share of wrong labels
     miss: FloatArray  # one less accuracy, or squared errors
     weight: FloatArray  # of every row, shape (n,)
     rate: FloatArray  # how probably the label of a row is wrong, before looking, shape (n,)
@@ -222,10 +226,10 @@ class _Scores:
 
     @classmethod
     def empty(cls, n_choices: int, table: _Table, doubt: _Doubt) -> _Scores:
-        loss, miss = (np.zeros((n_choices, len(table.target))) for _ in range(2))
+        loss, wary, miss = (np.zeros((n_choices, len(table.target))) for _ in range(3))
         rate = np.where(table.is_trusted, 0.0, doubt.rate.likeliest)
         weight = np.ones(len(rate)) if table.n_classes else doubt.probability
-        return cls(loss, miss, weight, rate, table.n_classes, doubt.rate.sure)
+        return cls(loss, wary, miss, weight, rate, table.n_classes, doubt.rate.sure)
 
     def add(
         self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
@@ -237,10 +241,12 @@ class _Scores:
             self.loss[choice, test] = loss.rows(target, prediction)
             self.miss[choice, test] = (target - prediction) ** 2
             return
-        label, other = prediction.argmax(axis=1), self.rate[test] / (self.n_classes - 1)
-        right = 1 - other * self.n_classes
-        seen = other[:, None] + right[:, None] * prediction
-        self.loss[choice, test] = loss.rows(target, label if loss.needs == "label" else seen)
+        label = prediction.argmax(axis=1)
+        for into, share in ((self.wary, _WARY), (self.loss, 1.0)):
+            other = share * self.rate[test] / (self.n_classes - 1)
+            right = 1 - other * self.n_classes
+            seen = other[:, None] + right[:, None] * prediction
+            into[choice, test] = loss.rows(target, label if loss.needs == "label" else seen)
         self.miss[choice, test] = (label != target) / right
 
     def gain(self, choice: int, than: int, rows: BoolArray) -> tuple[float, float]:
@@ -252,6 +258,10 @@ class _Scores:
         better = self.miss[than, rows] - self.miss[choice, rows]
         mean, error = _mean(better, self.weight[rows])
         return mean + _CHANCE * error < 0
+
+    def is_wary(self, choice: int, than: int, rows: BoolArray) -> bool:
+        """Return whether a choice also gains if fewer labels are wrong than is likeliest."""
+        return _mean(self.wary[than, rows] - self.wary[choice, rows], self.weight[rows])[0] >= 0
 
     def is_possible(self, choice: int) -> bool:
         return bool(np.isfinite(self.loss[choice]).all())
@@ -273,7 +283,7 @@ class _Scores:
         for choice in filter(self.is_possible, among):
             gain, error = self.gain(choice, found or than, rows)
             is_more = gain > smallest and gain > short * error
-            if is_more and not self.harms(choice, than, rows):
+            if is_more and self.is_wary(choice, than, rows) and not self.harms(choice, than, rows):
                 found, short, smallest = choice, _LEAST, 0.0
         return found
 
@@ -283,11 +293,11 @@ def _parts(
 ) -> tuple[IntArray, tuple[int, ...]]:
     """Return the rows to doubt, from the most doubtful on, and where their parts end."""
     order = _order(wrong, label, is_even=is_even)
-    n_few, n_most = round(len(order) / 3), round(2 * len(order) / 3)
+    n_few, n_some, n_most = (round(share * len(order)) for share in (1 / 3, 1 / 2, 2 / 3))
     rest = order[n_most:]
     is_wrong = wrong[rest] > 0.5
     order = np.concatenate([order[:n_most], rest[is_wrong], rest[~is_wrong]])
-    return order, (0, n_few, n_most + int(is_wrong.sum()), len(order))
+    return order, (0, n_few, n_some, n_most + int(is_wrong.sum()), len(order))
 
 
 def _order(wrong: FloatArray, label: IntArray, *, is_even: bool) -> IntArray:
