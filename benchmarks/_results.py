@@ -83,6 +83,14 @@ class Results:
         is_same = earlier["commit"] == self.content["commit"] and not earlier["is_changed"]
         self.content["has_earlier_rows"] |= earlier["has_earlier_rows"] or not is_same
 
+    def earlier(self, *names: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the rows that the file has, by these cells; some of them will be kept."""
+        if not self.file.exists():
+            return {}
+        self.content["has_earlier_rows"] = True
+        rows = json.loads(self.file.read_text(encoding="utf-8"))["rows"]
+        return {tuple(row[name] for name in names): row for row in rows}
+
     def has(self, **cells: Any) -> bool:
         """Return whether there is a row with these cells."""
         rows = self.content["rows"]

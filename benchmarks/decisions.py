@@ -12,8 +12,10 @@ ideal finder, which knows the distribution of right and wrong values.
 
     nice -n 10 python benchmarks/decisions.py --data DIR
 
-With ``--resume`` the cells that an interrupted call has written are kept. ``--more`` measures the
-sets of ``more_data.py`` instead, without the two finders, into ``decisions-more.json``.
+With ``--resume`` the cells that an interrupted call has written are kept. With ``--keep-limits``
+the two finders, which take most of the time, are not asked again: what the file has of them stays.
+``--more`` measures the sets of ``more_data.py`` instead, without them, into
+``decisions-more.json``.
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ def one(name: str, share: float, seed: int, options) -> dict:
     ways["limit"] = X, np.where(is_doubted, truth, noisy)
     found = {way: scored(*train, X_test, y_test, is_regression) for way, train in ways.items()}
     found |= dict.fromkeys(LIMITS, (np.nan, np.nan))
-    if share and not options.more:
+    if share and not (options.more or options.keep_limits):
         tried = partial(kept_scored, X, test=(X_test, y_test), is_regression=is_regression)
         if is_regression:
             found["ideal"] = best_values(X, noisy, others, share, tried, is_noise=options.noise)
@@ -312,6 +314,7 @@ def main() -> None:
     parser.add_argument("--n-test", type=int, default=2_000)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--noise", action="store_true", help="add noise to values of regressions")
+    parser.add_argument("--keep-limits", action="store_true", help="keep columns of the finders")
     parser.add_argument("--resume", action="store_true", help="keep cells that the file has")
     options = parser.parse_args()
     known = [name for name in (*CHOSEN_ON, *APART) if name not in MORE]
@@ -341,6 +344,7 @@ def main() -> None:
         chosen_on=CHOSEN_ON,
         reported_on=sets,
     )
+    kept = results.earlier("data", "wrong") if options.keep_limits else {}
     if options.resume:
         results.resume()
     with threadpool_limits(1):
@@ -353,7 +357,8 @@ def main() -> None:
                     name,
                     share,
                     np.mean([each["keep"][0] for each in found]),
-                    *(change(found, way, 0) for way in (*WAYS, *LIMITS)),
+                    *(change(found, way, 0) for way in WAYS),
+                    *(kept.get((name, share), {}).get(w) or change(found, w, 0) for w in LIMITS),
                     np.mean([each["promised"] for each in found]),
                     *(change(found, way, 1) for way in ("advice", "oracle")),
                     *(
