@@ -10,7 +10,7 @@ predicts the right label with probabilities $p$ predicts the given label with
 $\rho / (C - 1) + (1 - \rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a
 proper score of $p$, in which a wrong label costs little. Rows that are hard, and not wrong, cost
 little then, too, and a model from which they were taken out seems better than it is: so a change of
-labels must also gain if half as many are wrong. Accuracy on the given labels, divided by
+labels must also gain if fewer are wrong, by 5 % of all rows or half of the wrong ones. Accuracy on the given labels, divided by
 $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
 is right. Without wrong labels both are the plain scores.
 
@@ -53,7 +53,7 @@ _MATTERS: Final = 0.005  # smallest gain of new labels that matters, as a share 
 _MATTERS_VALUES: Final = 0.001  # that of dropped values: squared errors have long tails
 _BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
 _LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
-_WARY: Final = 0.5  # of the likeliest share of wrong labels: changes must gain with that as well
+_HARD: Final = 0.05  # share of rows that may be hard, and not wrong; at most half of the wrong ones
 _CHANCE: Final = 2.0  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
@@ -242,8 +242,9 @@ class _Scores:
             self.miss[choice, test] = (target - prediction) ** 2
             return
         label = prediction.argmax(axis=1)
-        for into, share in ((self.wary, _WARY), (self.loss, 1.0)):
-            other = share * self.rate[test] / (self.n_classes - 1)
+        fewer = np.maximum(self.rate - _HARD, self.rate / 2)
+        for into, rate in ((self.wary, fewer), (self.loss, self.rate)):
+            other = rate[test] / (self.n_classes - 1)
             right = 1 - other * self.n_classes
             seen = other[:, None] + right[:, None] * prediction
             into[choice, test] = loss.rows(target, label if loss.needs == "label" else seen)
