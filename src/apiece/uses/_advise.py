@@ -6,13 +6,13 @@ is refitted on these four with the most doubtful labels changed (or the rows dro
 from the most doubtful on. The fold, which had no part in choosing, scores the result.
 
 Rows that score are as noisy as the others. With a share $\rho$ of wrong labels, a model that
-predicts the right label with probabilities $p$ predicts the given label with
-$\rho / (C - 1) + (1 - \rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a
-proper score of $p$, in which a wrong label costs little. Rows that are hard, and not wrong, cost
-little then, too, and a model from which they were taken out seems better than it is: so a change of
-labels must also gain if fewer are wrong, by 5 % of all rows or half of the wrong ones. Accuracy on the given labels, divided by
-$1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
-is right. Without wrong labels both are the plain scores.
+predicts the right label with probabilities $p$ predicts the given label with $\rho / (C - 1) + (1 -
+\rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a proper score of $p$, in
+which a wrong label costs little. Rows that are hard, and not wrong, cost little then, too, and a
+model from which they were taken out seems better than it is: so a change of labels must also gain
+if fewer are wrong, by 5 % of all rows or half of the wrong ones. Accuracy on the given labels,
+divided by $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that
+their value is right. Without wrong labels both are the plain scores.
 
 Nothing is changed unless wrong targets explain the table better than none (`_wrong`). The likeliest
 share of them scores, and a standard error less doubts: too small a share would hide gains, and too
