@@ -1,8 +1,8 @@
 """Names for the arrays that packages exchange, and for the three ways to number points.
 
 A point has a *position* among the rows of pool and candidates (tasks, shards), a *place* among the
-valued points (rows of contributions and laws), and an *id* (tables for people). Each has its
-type, so mypy finds a position that is used as a place.
+valued points (rows of contributions and laws), and an *id* (tables for people). Each has its type,
+and mypy accepts none of them for another: positions are an `IntArray`; places and ids are not.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 Positions = NewType("Positions", npt.NDArray[np.int64])
 Place = NewType("Place", int)
-Places = NewType("Places", npt.NDArray[np.int64])
-
-PointIds = NewType("PointIds", npt.NDArray[Any])
+Places = NewType("Places", npt.NDArray[np.integer[Any]])
+PointIds = NewType("PointIds", npt.NDArray[np.generic])
 
 Count: TypeAlias = Annotated[int, range(1, 2**31)]

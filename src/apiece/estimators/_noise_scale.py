@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, Places
 
 LARGEST_DF: Final = 1e6
 LEAST_WORTH: Final = 0.03  # a kurtosis of 70: a larger one is the work of a few contributions
@@ -49,7 +49,7 @@ class NoiseScale(NamedTuple):
         return self.df + self.worth * total
 
 
-def effective_sample_fraction(row: IntArray, z2: FloatArray) -> float:
+def effective_sample_fraction(row: Places, z2: FloatArray) -> float:
     r"""Measure the information of a squared residual about the noise, relative to a normal one.
 
     $\kappa = 2/(K - 1)$ with the kurtosis $K$ of all points, from products of different residuals

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import FloatArray, IntArray, Places
 from apiece.estimators._noise_scale import NoiseScale
 from apiece.laws import FamilyBasis
 from apiece.records import Moments
@@ -382,7 +382,7 @@ def _with_trust(
     return replace(now, trust=float(np.clip(trust, 0.0, 1.5)))
 
 
-def information(task: IntArray, row: IntArray, z2: FloatArray) -> float:
+def information(task: IntArray, row: Places, z2: FloatArray) -> float:
     r"""Measure how many independent normal contributions one contribution is worth, at most 1.
 
     The mean of $c$ squared independent normal residuals has variance $2/c$ around 1. If the mean

@@ -162,7 +162,7 @@ def _distances(
     def draw(setting: Setting, ax: Any) -> list[dict[str, Any]]:
         data, laws = work.dataset(setting.dataset), work.laws(setting)
         kept = laws.select(reliable(laws))
-        far = uses.boundary(data).loc[kept.ids]
+        far = uses.boundary(data).loc[kept.ids.tolist()]
         sign = np.where(far["label"] == data.labels().max(), 1.0, -1.0)
         ax.scatter(sign * far["distance"], quantity(kept), s=10, alpha=0.6, linewidths=0)
         ax.set(xlabel="distance to the boundary, by class", ylabel=label)

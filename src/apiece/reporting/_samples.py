@@ -122,7 +122,7 @@ class _Bins(NamedTuple):
         return np.asarray(np.searchsorted(self.edges, k, side="right"), dtype=np.int64)
 
     def means(
-        self, row: IntArray, k: IntArray, value: FloatArray, n_rows: int
+        self, row: Places, k: IntArray, value: FloatArray, n_rows: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return means and standard errors by row and bin, each ``(n_rows, n_bins)``."""
         shape = (n_rows, len(self.k))
