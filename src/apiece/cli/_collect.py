@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
-from apiece.cli._data import read, reading
+from apiece.cli._data import of_verb, read, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._print import emit, note, say_prose
 from apiece.cli._source import describe, place_for
@@ -102,7 +102,7 @@ def collect(
             n_jobs=jobs,
             to=to,
             progress=not quiet,
-            **{name: options[name] for name in _COLLECT_OPTIONS},
+            **of_verb(options),
         )
     except KeyboardInterrupt:
         _leave(to, where, quiet)
@@ -143,22 +143,6 @@ def _leave(to: str | Path, where: str, quiet: bool) -> NoReturn:
     note(f"interrupted: {stored}. Continue with:\n  {again}", quiet=quiet)
     sys.stderr.flush()
     os._exit(130)  # at once: what is stored is whole, and workers leave with their collector
-
-
-_COLLECT_OPTIONS = (
-    "model",
-    "samples",
-    "trainings",
-    "until",
-    "metric",
-    "design",
-    "scoring",
-    "engine",
-    "group_size",
-    "share",
-    "random_state",
-    "backend",
-)
 
 
 def _with(dataset: Dataset, candidates: Path | None) -> Dataset:

@@ -58,6 +58,11 @@ def reading(command: Command) -> Command:
     return command
 
 
+def of_verb(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not of `reading`, so of the verb."""
+    return {name: value for name, value in options.items() if name not in READING}
+
+
 def read(path: Path, options: Mapping[str, Any]) -> Dataset:
     """Read a dataset as the options of `reading` say; candidates are left to the verb."""
     from apiece.data import Dataset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
-from apiece.cli._data import READING, read_all, reading
+from apiece.cli._data import of_verb, read_all, reading
 from apiece.cli._print import OUT, emit, note, plain, say, show_table, write_table
 from apiece.cli._words import LOSSES
 
@@ -120,8 +120,8 @@ def _add(name: str, words: str, options: list[Callable[[Any], Any]]) -> None:
     def call(data: Path, out: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
         from apiece import experiments
 
-        dataset = read_all(data, {key: given.pop(key) for key in READING})
-        asked = {key: item for key, item in given.items() if item is not None}
+        dataset = read_all(data, given)
+        asked = {key: item for key, item in of_verb(given).items() if item is not None}
         found = getattr(experiments, name)(dataset, progress=False if quiet else None, **asked)
         _print(found, out, as_json, quiet)
 

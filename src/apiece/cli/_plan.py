@@ -8,11 +8,9 @@ from typing import Any
 import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
-from apiece.cli._data import read_all, reading
+from apiece.cli._data import of_verb, read_all, reading
 from apiece.cli._print import emit, note, say, say_prose
 from apiece.cli._words import ENGINES, LOSSES
-
-_OPTIONS = ("model", "sizes", "samples", "trainings", "metric", "engine")
 
 
 @click.command(epilog="\b\nExample:\n  apiece plan houses.csv --target price --model boosting")
@@ -32,7 +30,7 @@ def plan(data: Path, jobs: int, as_json: bool, quiet: bool, **options: Any) -> N
 
     dataset = read_all(data, options)
     note(f"{data.name}: {dataset.summary(is_guess=options['task'] is None)}", quiet=quiet)
-    found = apiece.plan(dataset, n_jobs=jobs, **{name: options[name] for name in _OPTIONS})
+    found = apiece.plan(dataset, n_jobs=jobs, **of_verb(options))
     if as_json:
         names = ("engine", "unit", "amount", "seconds", "correlation", "width", "needed")
         emit({name: getattr(found, name) for name in names})

@@ -145,7 +145,7 @@ def select(
         costs=None if costs is None else _costs(costs),
         budget=budget,
         dataset=dataset,
-        **{name: options[name] for name in _SELECT_OPTIONS},
+        **options,
     )
     tried = partial(_note_everyday, run, table, dataset, options, quiet=quiet)
     deliver(table, out, as_json, quiet, then=tried if have is None else None)
@@ -196,7 +196,6 @@ def _note_everyday(
 
 _QUICK = ("logistic", "linear", "ridge", "poisson")
 _MOST_ROWS = 5_000  # of a training set
-_SELECT_OPTIONS = ("at", "until", "redundancy", "draws", "shortlist", "random_state", "level")
 
 
 def in_range(sizes: tuple[int, ...] | None) -> tuple[int, int] | None:
