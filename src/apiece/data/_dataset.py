@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, cast
 
@@ -255,10 +255,8 @@ class Dataset(PointSet):
             As in `from_pandas`.
         """
         from apiece.data._readers import read_csv
-        from apiece.data._source import source_of
 
-        source = source_of(path, {"target": target, **options})
-        return cls.from_pandas(read_csv(path), target=target, source=source, **options)
+        return cls._from_table_file(read_csv, path, target, options)
 
     @classmethod
     def from_parquet(
@@ -276,10 +274,17 @@ class Dataset(PointSet):
             As in `from_pandas`.
         """
         from apiece.data._readers import read_parquet
+
+        return cls._from_table_file(read_parquet, path, target, options)
+
+    @classmethod
+    def _from_table_file(
+        cls, read: Callable[[FilePath], Table], path: FilePath, target: str, options: TableOptions
+    ) -> Dataset:
         from apiece.data._source import source_of
 
         source = source_of(path, {"target": target, **options})
-        return cls.from_pandas(read_parquet(path), target=target, source=source, **options)
+        return cls.from_pandas(read(path), target=target, source=source, **options)
 
     @classmethod
     def from_npz(
@@ -363,10 +368,9 @@ class Dataset(PointSet):
         **options
             As in `from_pandas` or `from_npz`; those that a format lacks must keep their defaults.
         """
-        from apiece.data._readers import existing, format_of, options_for_arrays
+        from apiece.data._readers import existing, format_of, options_for_arrays, read_table
 
-        file_format = format_of(existing(path))
-        if file_format == "npz":
+        if format_of(existing(path)) == "npz":
             kept = options_for_arrays(path, {"target": target, **options})
             return cls.from_npz(path, standardize=bool(standardize), **kept)
         if target is None:
@@ -374,8 +378,8 @@ class Dataset(PointSet):
                 f"{str(path)!r} is a table and no target is given: expected the name of the column "
                 "to predict. Pass for example target='label' (--target label)."
             )
-        make = cls.from_parquet if file_format == "parquet" else cls.from_csv
-        return make(path, target=target, standardize=standardize is not False, **options)
+        of_table: TableOptions = {**options, "standardize": standardize is not False}
+        return cls._from_table_file(read_table, path, target, of_table)
 
     def with_candidates(
         self,

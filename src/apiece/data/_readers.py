@@ -77,12 +77,13 @@ def options_for_arrays(path: FilePath, options: dict[str, Any]) -> dict[str, Any
 
 def read_table(path: FilePath) -> pd.DataFrame:
     """Read a csv, tsv or Parquet file, by its suffix."""
-    if format_of(path) == "npz":
+    read = {"csv": read_csv, "parquet": read_parquet}.get(format_of(path))
+    if read is None:
         raise DataError(
             f"{str(path)!r} holds arrays: expected a table (.csv, .tsv, .parquet) next to a table. "
             "Save those rows as a table with the same columns."
         )
-    return read_parquet(path) if format_of(path) == "parquet" else read_csv(path)
+    return read(path)
 
 
 def read_csv(path: FilePath) -> pd.DataFrame:
