@@ -8,13 +8,13 @@ from typing import Any
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset
-from apiece.engines import is_model_name, resolve_model
+from apiece.engines import resolve_model
 from apiece.errors import PlanError
-from apiece.losses import LOSSES, resolve_loss
+from apiece.losses import resolve_loss
 from apiece.store import Run
 from apiece.uses._advice import Advice
 from apiece.uses._advise import advice_for
-from apiece.uses._run_data import data_again, named
+from apiece.uses._run_data import data_again, trained_by
 
 
 def advise(
@@ -71,8 +71,7 @@ def advise(
     """
     if isinstance(data, Run):
         known = data.provenance()
-        model = named("model", model, known, is_model_name)
-        metric = named("metric", metric, known, LOSSES.__contains__)
+        model, metric = trained_by(model, metric, known)
         dataset = data_again(data, "advice") if dataset is None else dataset
         dataset.check_is(known.get("dataset"))
     elif isinstance(data, Dataset):

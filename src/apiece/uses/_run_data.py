@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from apiece.data import Dataset, read_again
+from apiece.engines import is_model_name
 from apiece.errors import ApieceError, ApieceWarning, PlanError
+from apiece.losses import LOSSES
 from apiece.store import Run
 
 
@@ -49,12 +51,17 @@ def data_again(run: Run, what: str) -> Dataset:
         ) from error
 
 
-def named(what: str, given: Any, attrs: dict[str, Any], is_known: Callable[[str], bool]) -> Any:
-    """Return the model or metric that is given, or that of the run if it has a known name."""
-    if given is not None:
-        return given
-    result = attrs.get(what)
-    if isinstance(result, str) and not is_known(result):
+def trained_by(model: Any, metric: Any, attrs: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the model and metric that are given, or those of the run if they have known names."""
+    return (
+        _named("model", model, attrs, is_model_name),
+        _named("metric", metric, attrs, LOSSES.__contains__),
+    )
+
+
+def _named(what: str, given: Any, attrs: dict[str, Any], is_known: Callable[[str], bool]) -> Any:
+    result = attrs.get(what) if given is None else given
+    if given is None and isinstance(result, str) and not is_known(result):
         raise PlanError(
             f"the run used the {what} {result!r}, which has no name that could be looked up: "
             f"expected the same {what} again. Pass {what}= (--{what})."

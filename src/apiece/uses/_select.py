@@ -16,6 +16,7 @@ from apiece.uses._kinds import Distributional
 from apiece.uses._ranks import drawn_values
 from apiece.uses._redundancy import GreedySelector
 from apiece.uses._rules import Limits, Rules, make_rules
+from apiece.uses._run_data import trained_by
 from apiece.uses._weights import SizeWeights, nodes
 
 if TYPE_CHECKING:
@@ -161,11 +162,13 @@ def _most_picks(rules: Rules, near: IntArray) -> int:
 
 def _may_join(laws: Laws, joint: JointSettings, sizes: tuple[int, int]) -> bool:
     """Whether picks can be valued together by default: model, data and sets to draw are known."""
-    from apiece.engines import is_model_name
-
     dataset = joint.dataset
-    is_known = joint.model is not None or is_model_name(laws.provenance.model)
-    if dataset is None or not is_known or laws.provenance.groups is not None:
+    if dataset is None or laws.provenance.groups is not None:
+        return False
+    try:
+        if trained_by(joint.model, joint.metric, laws.attrs)[0] is None:
+            return False
+    except PlanError:  # a model or metric of the user
         return False
     is_outside = bool((dataset.positions(laws.ids) >= dataset.n_pool).all())
     room = dataset.n_pool if is_outside else dataset.n_pool // 2
@@ -176,23 +179,18 @@ def _may_join(laws: Laws, joint: JointSettings, sizes: tuple[int, int]) -> bool:
 
 def _trained(laws: Laws, joint: JointSettings) -> dict[str, Any]:
     """Return what is trained on which data: as asked, or as in the run behind the laws."""
-    from apiece.engines import is_model_name
-
-    dataset, model = joint.dataset, joint.model
-    if dataset is None:
+    if joint.dataset is None:
         raise PlanError(
             "redundancy='aware' values points together, which needs the data: expected the dataset "
             "that the run was collected from. Pass dataset= (--data FILE, and how to read it)."
         )
-    chosen = laws.provenance.model if model is None else model
-    if chosen is None or (model is None and not is_model_name(chosen)):
-        known = f"the run used {chosen!r}" if chosen else "these laws come from no run"
+    model, metric = trained_by(joint.model, joint.metric, laws.attrs)
+    if model is None:
         raise PlanError(
-            f"redundancy='aware' trains the model, but {known}: expected a model. Pass model=, the "
-            "one that was given to collect."
+            "redundancy='aware' trains the model, but these laws come from no run: expected a "
+            "model. Pass model=, the one that was given to collect."
         )
-    loss = joint.metric or laws.provenance.metric
-    return {"dataset": dataset, "model": chosen, "metric": loss, "engine": joint.engine}
+    return {"dataset": joint.dataset, "model": model, "metric": metric, "engine": joint.engine}
 
 
 def _chances(

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from apiece._base.progress import OnProgress, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset
-from apiece.engines import EngineName, is_model_name
+from apiece.engines import EngineName
 from apiece.errors import PlanError
 from apiece.estimators import refuse_groups
 from apiece.laws import Laws
-from apiece.losses import LOSSES
 from apiece.records import marked
 from apiece.store import Run, laws_of
 from apiece.uses._at_hand import picks_at_hand
 from apiece.uses._rules import Limits, Quotas
-from apiece.uses._run_data import data_again, data_of, named
+from apiece.uses._run_data import data_again, data_of, trained_by
 from apiece.uses._select import JointSettings, picks_from_laws
 
 if TYPE_CHECKING:
@@ -161,8 +160,5 @@ def _for_held_rows(
             )
         dataset = data_again(laws, "have")
     dataset.check_is(known.attrs.get("dataset"))
-    return joint._replace(
-        dataset=dataset,
-        model=named("model", joint.model, known.attrs, is_model_name),
-        metric=named("metric", joint.metric, known.attrs, LOSSES.__contains__),
-    )
+    model, metric = trained_by(joint.model, joint.metric, known.attrs)
+    return joint._replace(dataset=dataset, model=model, metric=metric)

@@ -249,6 +249,25 @@ def test_a_model_that_is_not_known_by_name_must_be_given(offer):
     assert len(table) == 2
 
 
+def test_a_loss_that_is_not_known_by_name_must_be_given(offer):
+    from dataclasses import replace
+
+    from apiece.losses import SquaredError
+
+    class Doubled(SquaredError):
+        name = "doubled"
+
+        def rows(self, y, prediction):
+            return 2 * super().rows(y, prediction)
+
+    dataset, laws = offer
+    unknown = replace(laws, attrs={**laws.attrs, "metric": "doubled"})
+    assert "alone" not in select(unknown, take=2, at=15, dataset=dataset)
+    with pytest.raises(PlanError, match=r"the run used the metric 'doubled'.* Pass metric="):
+        select(unknown, take=2, at=15, redundancy="aware", dataset=dataset)
+    assert "alone" in select(unknown, take=2, at=15, dataset=dataset, metric=Doubled())
+
+
 def test_picks_are_valued_together_unasked_where_that_is_quick(offer):
     dataset, laws = offer
     asked = select(laws, take=4, at=15, redundancy="aware", dataset=dataset)
