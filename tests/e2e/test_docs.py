@@ -139,8 +139,9 @@ def test_the_architecture_names_every_package_and_files_that_exist():
 
 def test_every_table_of_names_is_in_the_file_that_the_architecture_names():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(\w+)` in `((?:\w+/)+\w+\.py)`", text)
-    assert len(named) > 5
+    found = re.findall(r"((?:`\w+`(?: and)? )+)in `((?:\w+/)+\w+\.py)`", text)
+    named = [(name, file) for names, file in found for name in re.findall(r"\w+(?=`)", names)]
+    assert len(named) > 10
     for name, file in named:
         code = (DOCS.parent / "src" / "apiece" / file).read_text(encoding="utf-8")
         assert re.search(rf"^(def |class )?{name}\b", code, re.MULTILINE), (name, file)
