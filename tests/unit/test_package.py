@@ -121,6 +121,22 @@ def test_every_public_callable_has_an_example():
     assert set(missing) <= WITHOUT_EXAMPLE
 
 
+@pytest.mark.parametrize("name", ["Contributions", "DataValuer", "Dataset", "Laws", "Run"])
+def test_every_method_of_a_noun_is_called_in_an_example_of_it(name):
+    ours = [base for base in getattr(apiece, name).__mro__ if base.__module__.startswith("apiece")]
+    lines = [line for base in ours for line in inspect.getsource(base).splitlines()]
+    examples = "\n".join(line for line in lines if re.match(r"\s+(>>>|\.\.\.) ", line))
+    methods = [
+        word
+        for base in ours
+        for word, method in vars(base).items()
+        if inspect.isfunction(getattr(method, "__func__", method))
+        and method.__name__ == word  # no alias
+        and not word.startswith("_")
+    ]
+    assert [word for word in methods if f".{word}(" not in examples] == []
+
+
 def test_no_public_verb_takes_settings_that_an_editor_cannot_complete():
     loose = [
         name

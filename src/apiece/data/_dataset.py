@@ -46,6 +46,30 @@ class Dataset(PointSet):
     Dataset(4 points x 1 feature, 2 classes, 0 validation rows, target 'target')
     >>> dataset.labels().tolist()
     ['no', 'yes', 'no', 'yes']
+    >>> dataset.with_candidates(([[1.5]], ["yes"])).ids.tolist()
+    [0, 1, 2, 3, 4]
+
+    From a table, in memory or in a file:
+
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"x": [1.0, 2.0, 4.0, 8.0], "y": list("abab")}, index=list("pqrs"))
+    >>> Dataset.from_pandas(frame, target="y").ids.tolist()
+    ['p', 'q', 'r', 's']
+    >>> Dataset.from_hf({"train": frame, "test": frame[:2]}, target="y").n_validation
+    2
+    >>> path = tempfile.mkdtemp() + "/rows"
+    >>> frame.to_csv(path + ".csv", index=False)
+    >>> Dataset.from_csv(path + ".csv", target="y").feature_names
+    ('x',)
+    >>> frame.to_parquet(path + ".parquet")
+    >>> Dataset.from_parquet(path + ".parquet", target="y").n_pool
+    4
+    >>> np.savez(path + ".npz", X=frame[["x"]], y=[0.5, 0.25, 1.5, 3.0])
+    >>> Dataset.from_npz(path + ".npz").kind
+    'regression'
+    >>> Dataset.from_file(path + ".csv", target="y", standardize=False).X.ravel().tolist()
+    [1.0, 2.0, 4.0, 8.0]
     """
 
     @classmethod

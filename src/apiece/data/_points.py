@@ -78,6 +78,19 @@ class PointSet:
     sample_weight
         Weight of every point in training, shape ``(n_points,)``; None for equal weights. Scoring
         rows always weigh the same.
+
+    Examples
+    --------
+    >>> from apiece.data import Dataset
+    >>> points = Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]], list("abab"), ids=list("pqrs"))
+    >>> at = points.positions(["s", "q"])
+    >>> points.features(at).ravel(), points.take(at).shape, points.targets(at), points.labels()[at]
+    (array([3., 1.]), (2, 1), array([1, 1]), array(['b', 'b'], dtype='<U1'))
+    >>> points.with_points(np.array([0, 1, 2]), n_pool=2).n_candidates
+    1
+    >>> points.scored_by(at).X_val.ravel()
+    array([3., 1.])
+    >>> points.check_is(points.describe()["fingerprint"])  # raises for another dataset
     """
 
     rows: Rows

@@ -149,6 +149,13 @@ class LawColumns:
         ------
         FitError
             If the laws were fitted without one.
+
+        Examples
+        --------
+        >>> import apiece
+        >>> table = apiece.synthetic.sample(apiece.synthetic.random_laws(20), samples=30)
+        >>> sorted(apiece.fit(table, "likelihood", backtest=True).backtest().columns)[:3]
+        ['correlation', 'coverage', 'family']
         """
         import pandas as pd
 

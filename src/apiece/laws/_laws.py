@@ -43,8 +43,7 @@ class Estimate(NamedTuple):
 
     Examples
     --------
-    >>> laws = Laws.from_arrays(c=[0.5], alpha=[1.0])
-    >>> laws.functional([100, 200], [0.5, 0.5]).value
+    >>> Laws.from_arrays(c=[0.5], alpha=[1.0]).functional([100, 200], [0.5, 0.5]).value
     array([0.00375])
     """
 
@@ -98,6 +97,31 @@ class Laws(LawColumns, ArrowTable):
     >>> laws.mean(100)
     array([ 0.005, -0.02 ])
     >>> laws["b"].alpha
+    array([0.5])
+    >>> laws.select([1]).table()["c"].to_dict()
+    {'b': -0.2}
+    >>> laws.parameter("c")[laws.position("b")].item()
+    -0.2
+    >>> print(laws.headline())
+    2 power laws: 2 fitted, median alpha 0.75, 50 % helpful at 316 training points
+    >>> print(laws.summary().splitlines()[-1].strip())
+    status        2  fitted
+    >>> laws.default_at(), laws.is_beyond(5000)
+    (1000, False)
+
+    With covariances, laws have errors:
+
+    >>> import tempfile
+    >>> sure = Laws.from_arrays(c=[0.5], alpha=[1.0], cov=[np.eye(2) * 1e-6])
+    >>> sure.stderr(100).round(6), np.round(sure.interval(100), 6).ravel()
+    (array([0.003162]), array([-0.000201,  0.010201]))
+    >>> sure.functional([100, 200], [0.5, 0.5]).value
+    array([0.00375])
+    >>> sure.draws(1000, random_state=0).shape
+    (1000, 1, 2)
+    >>> path = tempfile.mkdtemp() + "/laws.parquet"
+    >>> sure.save(path)
+    >>> Laws.load(path).c
     array([0.5])
     """
 

@@ -94,6 +94,19 @@ class Contributions(ArrowTable):
     (array([2, 1]), (10, 20))
     >>> table
     <Contributions: 3 of 2 points, 10 to 20 training points>
+    >>> table.table().query("point == 0")["delta"].tolist()
+    [0.1, 0.05]
+    >>> table.sizes(), table.nonzero()
+    ((array([10, 20]), array([2, 1])), array([ True,  True]))
+    >>> table.where(table.delta > 0).scaled(10).delta
+    array([1. , 0.5])
+    >>> len(Contributions.concat([table, table.between(15, 30)]))
+    4
+    >>> table.moments().mean
+    array([[ 0.1 ,  0.05],
+           [-0.2 ,  0.  ]])
+    >>> [len(part) for part in table.parts()], [rows for rows, _ in table.blocks(n_rows=2)]
+    ([3], [slice(0, 1, None), slice(1, 2, None)])
     """
 
     task: IntArray

@@ -64,6 +64,15 @@ class Run(ArrowTable):
     >>> run = apiece.collect(load_demo()[0], sizes=(20, 40), samples=3, progress=False)
     >>> run.is_complete, len(run.ids)
     (True, 369)
+    >>> run.progress().n_contributions == len(run.contributions()) == len(run.table())
+    True
+    >>> bool((run.losses().mean > 0).all()), run.provenance()["model"]
+    (True, 'logistic')
+    >>> with run.opened() as table, run.streamed("2GB") as same:
+    ...     table.n_points == same.n_points
+    True
+    >>> sorted(run.snapshot())
+    ['digest', 'is_complete', 'n_contributions']
     """
 
     store: Store
@@ -212,6 +221,14 @@ class Run(ArrowTable):
         ------
         StoreError
             If the run holds contributions, or a shard is damaged.
+
+        Examples
+        --------
+        >>> import apiece
+        >>> data, _ = apiece.data.load_demo()
+        >>> run = apiece.collect(data, engine="reuse", trainings=20, sizes=(20, 40), progress=False)
+        >>> len(run.trainings().k)
+        20
         """
         if not self.has_trainings:
             raise StoreError(
