@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from apiece._base.rng import RandomState
 from apiece.collection import collect
 from apiece.data import Dataset
+from apiece.losses import LossLike
 from apiece.uses import value
 
 
@@ -71,7 +72,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
         self,
         model: Any = None,
         *,
-        metric: Any = None,
+        metric: LossLike = None,
         sizes: Sequence[int] | None = None,
         samples: int | None = None,
         method: Any = None,

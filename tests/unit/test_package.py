@@ -148,6 +148,21 @@ def test_no_public_verb_takes_settings_that_an_editor_cannot_complete():
     assert loose == []
 
 
+# Parameters of verbs that take words of a closed set, or objects.
+CLOSED = {"design", "engine", "kind", "method", "metric", "redundancy", "scoring", "source"}
+
+
+def test_verbs_list_the_words_of_a_closed_set_for_an_editor():
+    loose = [
+        f"{name}({parameter})"
+        for name, thing in public_callables()
+        if inspect.isfunction(thing) and name.count(".") == 1
+        for parameter in inspect.signature(thing).parameters.values()
+        if parameter.name in CLOSED and re.match(r"(str|Any)\b", str(parameter.annotation))
+    ]
+    assert loose == []
+
+
 SOURCE = Path(apiece.__file__).parent
 
 

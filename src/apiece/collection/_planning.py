@@ -27,7 +27,7 @@ from apiece.collection._pilot import choose_by_pilot
 from apiece.collection._request import default_sizes, positions
 from apiece.collection._trainings import DEFAULT
 from apiece.data import Dataset
-from apiece.engines import Engine, RefitEngine, choose_engine
+from apiece.engines import EngineChoice, RefitEngine, choose_engine
 from apiece.errors import ApieceWarning, PlanError
 from apiece.losses import LossLike
 from apiece.store import MemoryStore, Run
@@ -146,7 +146,7 @@ def plan(
     samples: int | None = None,
     trainings: int | None = None,
     metric: LossLike = None,
-    engine: str | Engine | type[Engine] = "auto",
+    engine: EngineChoice = "auto",
     points: npt.ArrayLike | None = None,
     scoring: Scoring = "auto",
     random_state: RandomState = 0,

@@ -25,6 +25,7 @@ from apiece.estimators import DEFAULT_METHOD, MethodName
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
 from apiece.laws import Laws
+from apiece.losses import LossLike
 from apiece.store import Run
 from apiece.uses import Limits, Rules, baselines, make_rules
 
@@ -38,7 +39,7 @@ class CandidateSettings(TypedDict, total=False):
     samples: int
     method: MethodName
     model: Any
-    metric: Any
+    metric: LossLike
     n_jobs: int
     run: Run | None
     test: tuple[FloatArray, AnyArray] | None

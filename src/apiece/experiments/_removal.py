@@ -22,6 +22,7 @@ from apiece.errors import PlanError
 from apiece.estimators import DEFAULT_METHOD, MethodName
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial
+from apiece.losses import LossLike
 from apiece.uses import baselines
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ValuationSettings(TypedDict, total=False):
     n: int
     samples: int
     model: Any
-    metric: Any
+    metric: LossLike
     method: MethodName
     n_jobs: int
 
@@ -52,7 +53,7 @@ class Valuation(NamedTuple):
     n: int = 1000
     samples: int = 100
     model: Any = "auto"
-    metric: Any = None
+    metric: LossLike = None
     method: MethodName = DEFAULT_METHOD
     n_jobs: int = 1
 

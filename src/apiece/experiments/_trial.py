@@ -13,7 +13,7 @@ from apiece.collection import Design, DrawnPlan, drawn_from, make_plan
 from apiece.data import Dataset, take_rows
 from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
-from apiece.losses import Loss
+from apiece.losses import Loss, LossLike
 
 _LEAST_ROWS: Final = 50
 _MOST_TESTED: Final = 1_000
@@ -51,7 +51,7 @@ class Trial:
         dataset: Dataset,
         *,
         model: Any,
-        metric: Any,
+        metric: LossLike,
         seed: int,
         test: tuple[FloatArray, AnyArray] | None = None,
     ) -> Trial:

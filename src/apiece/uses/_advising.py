@@ -10,7 +10,7 @@ from apiece._base.rng import RandomState, seed_from
 from apiece.data import Dataset
 from apiece.engines import resolve_model
 from apiece.errors import PlanError
-from apiece.losses import resolve_loss
+from apiece.losses import LossLike, resolve_loss
 from apiece.store import Run
 from apiece.uses._advice import Advice
 from apiece.uses._advise import advice_for
@@ -22,7 +22,7 @@ def advise(
     *,
     dataset: Dataset | None = None,
     model: Any = None,
-    metric: Any = None,
+    metric: LossLike = None,
     level: float = 0.9,
     random_state: RandomState = 0,
     progress: bool | None = None,

@@ -38,6 +38,7 @@ from apiece.data import Dataset, take_rows
 from apiece.engines import Engine, choose_engine, weight_option
 from apiece.errors import PlanError
 from apiece.laws import Laws
+from apiece.losses import LossLike
 from apiece.records import Task
 from apiece.uses._outside import folds_of, predict
 from apiece.uses._redundancy import GreedyPicks
@@ -166,7 +167,7 @@ class AtHand:
     have: IntArray
     position: IntArray
     model: Any
-    metric: Any
+    metric: LossLike
     engine: Any
     seed: int
     n_near: int = _NEAR

@@ -37,6 +37,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import Design, DrawnPlan, drawn_from, make_plan, valued_share
 from apiece.data import Dataset, take_rows
 from apiece.errors import PlanError
+from apiece.losses import LossLike
 from apiece.records import Task
 from apiece.uses._rules import Rules, SelectionState
 
@@ -92,7 +93,7 @@ class GreedySelector:
     draws: int
     most: int
     model: Any
-    metric: Any
+    metric: LossLike
     engine: EngineName
     seed: int
 

@@ -9,7 +9,7 @@ from typing import Any
 from apiece.data import Dataset, read_again
 from apiece.engines import is_model_name
 from apiece.errors import ApieceError, ApieceWarning, PlanError
-from apiece.losses import LOSSES
+from apiece.losses import LOSSES, LossLike
 from apiece.store import Run
 
 
@@ -51,7 +51,7 @@ def data_again(run: Run, what: str) -> Dataset:
         ) from error
 
 
-def trained_by(model: Any, metric: Any, attrs: dict[str, Any]) -> tuple[Any, Any]:
+def trained_by(model: Any, metric: LossLike, attrs: dict[str, Any]) -> tuple[Any, LossLike]:
     """Return the model and metric that are given, or those of the run if they have known names."""
     return (
         _named("model", model, attrs, is_model_name),

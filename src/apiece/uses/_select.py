@@ -12,6 +12,7 @@ from apiece.collection import largest_size
 from apiece.data import Dataset
 from apiece.errors import CardinalityError, PlanError
 from apiece.laws import Laws, quantile
+from apiece.losses import LossLike
 from apiece.uses._kinds import Distributional
 from apiece.uses._ranks import drawn_values
 from apiece.uses._redundancy import GreedySelector
@@ -35,7 +36,7 @@ class JointSettings(NamedTuple):
     redundancy: str | None = "auto"
     dataset: Dataset | None = None
     model: Any = None
-    metric: Any = None
+    metric: LossLike = None
     engine: EngineName = "auto"
     draws: int = 20
     shortlist: int | None = None

@@ -11,6 +11,7 @@ from apiece.engines import EngineName
 from apiece.errors import PlanError
 from apiece.estimators import refuse_groups
 from apiece.laws import Laws
+from apiece.losses import LossLike
 from apiece.records import marked
 from apiece.store import Run, laws_of
 from apiece.uses._at_hand import picks_at_hand
@@ -37,7 +38,7 @@ def select(
     redundancy: Redundancy | None = "auto",
     dataset: Dataset | None = None,
     model: Any = None,
-    metric: Any = None,
+    metric: LossLike = None,
     engine: EngineName = "auto",
     draws: int = 20,
     shortlist: int | None = None,

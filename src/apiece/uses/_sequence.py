@@ -24,6 +24,7 @@ from apiece._base.typing import FloatArray, IntArray
 from apiece.data import Dataset, join_rows, take_rows
 from apiece.engines import choose_engine
 from apiece.errors import PlanError
+from apiece.losses import LossLike
 from apiece.records import Task
 from apiece.uses._outside import folds_of
 
@@ -38,7 +39,7 @@ def sequence(
     dataset: Dataset,
     *,
     model: Any = "auto",
-    metric: Any = None,
+    metric: LossLike = None,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
     """Order all points so that every beginning of the order trains a good model.
