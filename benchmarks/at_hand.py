@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 import apiece
-from _results import Results
+from _results import Results, summary
 from apiece.uses import baselines
 from decisions import load
 
@@ -96,11 +96,7 @@ def main() -> None:
                 if results.has(data=name, k=k, picks=take):
                     continue
                 found = [one(name, k, take, seed, options) for seed in range(options.draws)]
-                cells = []
-                for way in ways:
-                    falls = np.array([each[0][way] for each in found])
-                    error = falls.std(ddof=1) / np.sqrt(len(falls)) if len(falls) > 1 else 0.0
-                    cells.append([falls.mean(), error])
+                cells = [summary([each[0][way] for each in found]) for way in ways]
                 promised, inside = (np.mean([each[part] for each in found]) for part in (1, 2))
                 results.add(name, k, take, *cells, promised, inside)
 

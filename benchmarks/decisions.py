@@ -42,7 +42,7 @@ from threadpoolctl import threadpool_limits
 
 import apiece
 from _limits import best_labels, best_values, ideal_proba, own_probas
-from _results import Results
+from _results import Results, summary
 from more_data import KEEL, R_CLASSES, R_QUANTITIES, RARE
 
 CHOSEN_ON = (
@@ -298,10 +298,8 @@ def standardised(X, n: int):
 
 def change(found: list[dict], way: str, of: int) -> list[float] | None:
     """Return the mean change against keeping everything, and its standard error."""
-    values = np.array([each[way][of] - each["keep"][of] for each in found])
-    if np.isnan(values).all():
-        return None
-    return [values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0]
+    values = [each[way][of] - each["keep"][of] for each in found]
+    return None if np.isnan(values).all() else summary(values)
 
 
 def main() -> None:
