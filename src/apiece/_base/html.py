@@ -20,7 +20,7 @@ def facts_html(title: str, facts: Iterable[tuple[str, object]]) -> str:
     return f"<b>{escape(title)}</b><table>{''.join(rows)}</table>"
 
 
-def table_html(title: str, table: pd.DataFrame, most: int = 8) -> str:
+def table_html(title: str, table: pd.DataFrame) -> str:
     """Return a title and the first and last rows of a table."""
-    rows = table.to_html(max_rows=most, float_format="{:.4g}".format, border=0)
+    rows = table.to_html(max_rows=8, float_format="{:.4g}".format, border=0)
     return f"<b>{escape(title)}</b>{rows}"

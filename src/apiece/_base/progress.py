@@ -144,9 +144,9 @@ class Tracker:
             self._latest = time.monotonic()
             self._send()
 
-    def say(self, message: str, *, level: int = logging.INFO) -> None:
+    def say(self, message: str) -> None:
         """Send a message, and log it."""
-        log.log(level, message)
+        log.info(message)
         if not self.is_muted:
             with self._lock:
                 self._send(message)

@@ -17,8 +17,8 @@ theory says of them under a generalised linear model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,7 @@ class Reuse(Estimator):
         X: npt.ArrayLike | None = None,
         y: npt.ArrayLike | None = None,
         more: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        kind: str | None = None,
+        kind: Literal["classification", "regression"] | None = None,
         *,
         dataset: Dataset | None = None,
         memory: int | str | None = None,
@@ -102,13 +102,11 @@ class Reuse(Estimator):
                 "was collected with engine='reuse'. Fit it by method='bayes'."
             )
         fitted_to = source.snapshot()
-        return self.fit_trainings(
-            source.trainings(), fitted_to=fitted_to, recipe=self.recipe(features=False)
-        )
+        laws = self.fit_trainings(source.trainings())
+        known = {"fitted_to": fitted_to, "recipe": self.recipe(features=False)}
+        return replace(laws, attrs={**laws.attrs, **known})
 
-    def fit_trainings(
-        self, trainings: Trainings, *, n_learners: int = LEARNERS, **attrs: Any
-    ) -> Laws:
+    def fit_trainings(self, trainings: Trainings, *, n_learners: int = LEARNERS) -> Laws:
         """Fit one law for each valued point.
 
         Parameters
@@ -117,8 +115,6 @@ class Reuse(Estimator):
             What was trained on which points, with which losses.
         n_learners
             How many trainings at most the prior and the noise are learned from.
-        **attrs
-            What else the laws should remember.
 
         Raises
         ------
@@ -164,7 +160,7 @@ class Reuse(Estimator):
             ids=PointIds(trainings.ids[valued]),
             labels=trainings.labels[valued],
             k_range=(max(low, 1), max(high, 1)),
-            attrs={**trainings.attrs, **provenance(self.name, settings), **attrs},
+            attrs={**trainings.attrs, **provenance(self.name, settings)},
             diagnostics={"population": _described(process)},
         )
 

@@ -70,14 +70,14 @@ def beta_binomial(n: int, a: float, b: float) -> SizeWeights:
     return _from_log_ratios(up + np.log((k + b) / (k + 1)))
 
 
-def binomial(n: int, p: float = 0.5) -> SizeWeights:
-    """Weigh the sizes of a game of ``n`` points as Banzhaf does, every other in with chance ``p``.
+def binomial(n: int) -> SizeWeights:
+    """Weigh the sizes of a game of ``n`` points as Banzhaf does: every other is in with chance 1/2.
 
     >>> binomial(3).w.round(12)
     array([0.25, 0.5 , 0.25])
     """
     k = np.arange(check_count(n) - 1, dtype=np.float64)
-    return _from_log_ratios(np.log((n - 1 - k) / (k + 1)) + np.log(p) - np.log1p(-p))
+    return _from_log_ratios(np.log((n - 1 - k) / (k + 1)))
 
 
 def check_count(n_sizes: int) -> int:
