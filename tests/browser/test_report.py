@@ -469,7 +469,7 @@ def test_selected_ids_are_exported_as_csv(page, power):
     assert [row["point"] for row in rows] == [f"p{i:03d}" for i in [*range(10, 20), 200]]
     low, high = laws.interval(1000)
     for row in rows:
-        i = laws.position(row["point"])
+        i = laws.place(row["point"])
         assert_allclose(float(row["value"]), laws.mean(1000)[i], rtol=1e-12)
         assert_allclose([float(row["low"]), float(row["high"])], [low[i], high[i]], rtol=1e-9)
 

@@ -217,13 +217,13 @@ def _summary(laws: Laws) -> dict[str, Any]:
     return dict(plain({**summary, "diagnostics": laws.diagnostics, "attrs": laws.attrs}))
 
 
-def _position(run: Run, laws: Laws, point: str) -> int:
+def _place(run: Run, laws: Laws, point: str) -> int:
     """Return the place of a point, or say that its row was set aside to score on."""
     from apiece.data import read_again
     from apiece.errors import ApieceError, PlanError, UnknownNameError
 
     try:
-        return laws.position(point)
+        return laws.place(point)
     except UnknownNameError:
         data = run.manifest.dataset
         try:
@@ -247,7 +247,7 @@ def _show_point(
     from apiece.collection import log_spaced
     from apiece.records import in_words
 
-    one = laws.select(np.array([_position(run, laws, point)]))
+    one = laws.select(np.array([_place(run, laws, point)]))
     low_k, high_k = laws.k_range
     sizes = np.array(sorted({*log_spaced(low_k, high_k, 5), one.default_at()}))
     low, high = one.interval(sizes, level=level)

@@ -299,7 +299,7 @@ class CandidatePool:
             random_state=self.trial.seed,
             **options,
         )
-        return np.array([self.laws.position(point) for point in picks.index], dtype=np.int64)
+        return np.array([self.laws.place(point) for point in picks.index], dtype=np.int64)
 
     def knowing(
         self, subset: IntArray, rivals: Sequence[str], rules: Rules, quotas: Any
@@ -331,7 +331,7 @@ class CandidatePool:
                 progress=False,
                 **trained,
             )
-            result["have"] = np.array([self.laws.position(point) for point in picks.index])
+            result["have"] = np.array([self.laws.place(point) for point in picks.index])
         return result
 
     def draws(self, size: int, repeats: int) -> Iterator[tuple[int, IntArray, np.random.Generator]]:

@@ -121,8 +121,8 @@ class LawColumns:
         known = [name for name, column in columns.items() if np.isfinite(column).any()]
         return (*self.family.parameters, *known)
 
-    def position(self, point: object) -> Place:
-        """Return the row of the point with that id; for an unknown id the nearest is suggested."""
+    def place(self, point: object) -> Place:
+        """Return the place of the point with that id; an unknown id is an error."""
         names = self.ids.astype(str)
         rows = np.flatnonzero(names == str(point))
         if not len(rows):

@@ -100,7 +100,7 @@ class Laws(LawColumns, ArrowTable):
     array([0.5])
     >>> laws.select([1]).table()["c"].to_dict()
     {'b': -0.2}
-    >>> laws.parameter("c")[laws.position("b")].item()
+    >>> laws.parameter("c")[laws.place("b")].item()
     -0.2
     >>> print(laws.headline())
     2 power laws: 2 fitted, median alpha 0.75, 50 % helpful at 316 training points
@@ -179,7 +179,7 @@ class Laws(LawColumns, ArrowTable):
         >>> laws["b"].mean(4)
         array([-0.1])
         """
-        return self.select([self.position(point)])
+        return self.select([self.place(point)])
 
     def __iter__(self) -> Iterator[Laws]:
         """Iterate over the laws of the points, in their order."""

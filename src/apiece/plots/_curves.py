@@ -62,7 +62,7 @@ def curves(
     >>> float(numbers.k[-1]), bool(numbers.is_sampled[-1])
     (2000.0, False)
     """
-    selected = laws.select(np.array([laws.position(point) for point in points]))
+    selected = laws.select(np.array([laws.place(point) for point in points]))
     k_min, k_max = laws.k_range
     k = np.geomspace(k_min, max(until or laws.k_pool, k_max), 200)
     k = np.unique(np.append(k, float(k_max)))

@@ -85,7 +85,7 @@ def plot_ranks(
         ends = np.concatenate([order[:most], order[len(order) - most :]])
         rows = [row for row in dict.fromkeys(ends.tolist()) if rise[row] != 0]
     else:
-        rows = [laws.position(point) for point in points]
+        rows = [laws.place(point) for point in points]
     with axes(ax) as ax:
         (up, _), (down, _) = signs()
         labels = _apart(outside[rows, -1], laws.n_points / 25)

@@ -61,7 +61,7 @@ def crossing(laws: Laws, first: object, second: object) -> float:
     >>> round(crossing(laws, 0, 1), 6)
     100.0
     """
-    rows = np.array([laws.position(first), laws.position(second)])
+    rows = np.array([laws.place(first), laws.place(second)])
     at = laws.family.crossing(*laws.params[rows])
     return float(_refined(laws, rows[:1], rows[1:])[0]) if at is None else at
 
@@ -128,7 +128,7 @@ def crossings(
         first, second = rows[swaps.first], rows[swaps.second]
         at = _bisect(laws, first, second, float(k_min), float(k_max))
     else:
-        given = [[laws.position(point) for point in pair] for pair in pairs]
+        given = [[laws.place(point) for point in pair] for pair in pairs]
         first, second = np.array(given, dtype=np.int64).reshape(-1, 2).T
         at = np.array([crossing(laws, *pair) for pair in pairs], dtype=np.float64)
     gap = np.abs(mean[first] - mean[second])

@@ -92,7 +92,7 @@ def exchange(
         if pairs is None:
             first, second = _all_pairs(each[:, column], most)
         else:
-            given = [[laws.position(name) for name in pair] for pair in pairs]
+            given = [[laws.place(name) for name in pair] for pair in pairs]
             first, second = np.array(given, dtype=np.int64).reshape(-1, 2).T
         drawn = _drawn(laws, params, float(k), np.unique([first, second])) / n_rows
         low, high, p_more = _intervals(drawn[:, first], drawn[:, second], level)

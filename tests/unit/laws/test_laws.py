@@ -188,7 +188,7 @@ def test_provides_lists_what_is_known(laws):
 def test_select_keeps_the_columns_of_some_points_together(laws):
     for rows in ([1, 0], np.array([True, True, False]), slice(0, 2)):
         some = laws.select(rows)
-        order = [laws.position(name) for name in some.ids]
+        order = [laws.place(name) for name in some.ids]
         assert_array_equal(some.params, laws.params[order])
         assert_array_equal(some.cov, laws.cov[order])
         assert_array_equal(some.labels, laws.labels[order])
@@ -199,12 +199,12 @@ def test_select_keeps_the_columns_of_some_points_together(laws):
 def test_an_unknown_point_gets_a_suggestion():
     laws = Laws.from_arrays(c=[1.0, 2.0], alpha=[1.0, 1.0], ids=["apple", "pear"])
     with pytest.raises(UnknownNameError, match="Did you mean 'apple'"):
-        laws.position("aple")
+        laws.place("aple")
 
 
 def test_integer_ids_are_found_by_their_text_as_a_command_line_gives_it():
     laws = Laws.from_arrays(c=[1.0, 2.0], alpha=[1.0, 1.0], ids=[17, 18])
-    assert laws.position("18") == laws.position(18) == 1
+    assert laws.place("18") == laws.place(18) == 1
 
 
 @pytest.mark.parametrize("k", [0, -5, [10, 0.5], np.nan, np.inf, [[1, 2]]])

@@ -53,7 +53,7 @@ def computed(request, tmp_path_factory):
     samples = synthetic.sample(laws_of("power"), samples=5)
     samples = apiece.Contributions(**{**vars(samples), "ids": laws.ids})
     found = crossings(laws, most=5)
-    pairs = [[laws.position(a), laws.position(b)] for a, b in found[["first", "second"]].values]
+    pairs = [[laws.place(a), laws.place(b)] for a, b in found[["first", "second"]].values]
     description, arrays = gather(None, samples, laws)
     file = tmp_path_factory.mktemp("page") / "data"
     file.write_bytes(pack(description, arrays))
