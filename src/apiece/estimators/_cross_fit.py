@@ -40,7 +40,7 @@ def widened(laws: Laws, factor: float) -> Laws:
 
 
 def cross_fitted_widening(estimator: Estimator, sample: Contributions) -> float:
-    """Fit without a quarter of the tasks at a time, compare with these; 1 where that says nothing.
+    """Fit without a quarter of the tasks at a time, and compare with that quarter; 1 if unknown.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from apiece._base.typing import IntArray
 from apiece.records import Moments
 
-ASSUMED_DECAY: Final = 2.0  # of the noise, where one size says nothing about it
+ASSUMED_DECAY: Final = 2.0  # of the noise, where there is one size, which does not determine it
 
 
 def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:

@@ -139,7 +139,7 @@ class Estimator(ABC):
                 "and more out, or choose a method that learns from features, such as bayes."
             )
         stored = source if isinstance(source, Stored) else None
-        fitted_to = None if stored is None else stored.snapshot()  # before anything is read
+        fitted_to = None if stored is None else stored.snapshot()  # a run may grow
         with opened(source, memory) as table:
             if not self.streams and not isinstance(table, Contributions):
                 raise in_memory_only(word)
@@ -148,7 +148,7 @@ class Estimator(ABC):
             if dataset is not None and of_dataset:
                 features = _features(table, dataset)
             if features is None and self.needs_features:
-                features = Features()  # which says what is missing
+                features = Features()  # the estimator then says what is missing
             laws = self.fit_table(table) if features is None else self.fit_table(table, features)
             if table is not given_table:
                 laws = with_row_noise(laws, getattr(table, "theory", None))
@@ -168,7 +168,7 @@ class Estimator(ABC):
         )
 
     def judged(self, laws: Laws) -> Estimator:
-        """Return the estimator that a backtest of ``laws``, which this one fitted, should fit."""
+        """Return the estimator to backtest for ``laws``, which this estimator fitted."""
         return self
 
     def recipe(self, *, features: bool = False) -> dict[str, Any] | None:
@@ -225,7 +225,7 @@ def _equal(value: object, default: object) -> bool:
 
 
 def _as_setting(value: Any) -> Any:
-    """Return a family as what files keep, and anything else as it is."""
+    """Return a family in the form that files keep, and anything else as it is."""
     return value.to_setting() if hasattr(value, "to_setting") else value
 
 

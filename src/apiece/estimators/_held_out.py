@@ -42,7 +42,7 @@ class Split:
 
     @classmethod
     def of(cls, contributions: Contributions, n_folds: int, rng: np.random.Generator) -> Split:
-        """Deal points and shared tasks into folds."""
+        """Split points and shared tasks into folds."""
         point_fold = rng.permutation(contributions.n_points) % n_folds
         tasks, place, counts = np.unique(
             contributions.task, return_inverse=True, return_counts=True
@@ -88,7 +88,7 @@ def scatter_and_noise(
     r"""Return how far laws lie from their predictions, and how much of the misfit is noise.
 
     The deviation of a point's law in units of its own is $u \sim \mathcal{N}(0, T)$, and held-out
-    contributions tell of it through $r = G u + \varepsilon$, $\varepsilon \sim \mathcal{N}(0,
+    contributions depend on it through $r = G u + \varepsilon$, $\varepsilon \sim \mathcal{N}(0,
     \varphi V)$. The network's variance $V$ holds the misfit of its laws, too, so the share
     $\varphi$ that varies within a point is estimated with $T$, both by expectation maximisation of
     the marginal likelihood.

@@ -34,7 +34,7 @@ from apiece.laws import Family
 
 Kind = Literal["gradient", "paper"]
 MOST_BETA: Final = float(np.exp(2.0))
-_WIDEST: Final = 12.0  # of log s around the typical, and of log |c|
+_WIDEST: Final = 12.0  # largest change of log s, and largest log |c|
 
 
 def load_torch() -> Any:
@@ -107,7 +107,7 @@ class NetworkConfig:
 
     @property
     def fixed(self) -> tuple[tuple[str, ...], ...]:
-        """The arrays that stay as they began, in each of the ways to train that are tried."""
+        """Names of the arrays that keep their first values, for each way to train that is tried."""
         return ((),) if self.kind == "paper" else (("noise",), ())
 
     def start(
@@ -185,7 +185,7 @@ def local(
         height = signal[..., : shape.family.n_linear] * log_s.exp()[..., None]
     parts = [height]
     for j, prior in enumerate(shape.family.shapes.values()):
-        at_zero = float(np.log(np.expm1(prior.typical - prior.low)))  # softplus of it is typical
+        at_zero = float(np.log(np.expm1(prior.typical - prior.low)))  # inverse softplus
         out = signal[..., signal.shape[-1] - len(shape.family.shapes) + j]
         parts.append((prior.low + torch.nn.functional.softplus(out + at_zero))[..., None])
     return torch.cat(parts, dim=-1), log_s, beta

@@ -57,7 +57,7 @@ def effective_sample_fraction(row: Places, z2: FloatArray) -> float:
 
     $$K = \sum_i \overline{z_{ij}^4} \Big/ \sum_i \overline{z_{ij}^2 z_{il}^2}_{\,j \ne l}$$
 
-    Points are brought to one scale by their mean root residual, which hardly feels outliers.
+    Points are brought to one scale by their mean root residual, which is robust to outliers.
 
     Parameters
     ----------

@@ -345,7 +345,7 @@ def _flat(population: Population) -> FloatArray:
 
 
 def _unflat(x: FloatArray, then: Population) -> Population:
-    """Return the population at some coordinates, or ``then`` if it is hardly a population."""
+    """Return the population at some coordinates, or ``then`` if its spread is degenerate."""
     p = len(then.s)
     root, (size, rest) = np.eye(p), np.split(x, [p])
     below = np.tril_indices(p, -1)

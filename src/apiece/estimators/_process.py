@@ -6,7 +6,7 @@ $$y_t = A(k_t) - \sum_{z \in D_t} \sum_j b_j(k_t)\,a_j(z) + \varepsilon_t, \qqua
   b_j(k) = \bigl((k - 1)/k_0\bigr)^{-j/2},$$
 
 with the mean $A(k) = \beta_0 + \beta_1 \log k + \beta_2 / k$ and noise of variance
-$s^2 (k/k_0)^{-\gamma}$. The coefficients of a point are what its features $g_z$ say, and a rest,
+$s^2 (k/k_0)^{-\gamma}$. The coefficients of a point depend on its features $g_z$, and have a rest,
 
 $$a_j(z) = \sum_f \gamma_{jf}\,g_f(z) + r_j(z), \qquad \gamma_{jf} \sim N(0, \tau_{jf}^2),
   \quad r(z) \sim N(0, S).$$

@@ -50,8 +50,8 @@ class Inputs:
     bend
         Variance of the label times the leverage, shape ``(n,)``; 1 is typical.
     summary
-        Standardised logarithms of the error and the leverage, their sum, and what the model
-        says of the point (the log odds of its label, or its quantity), shape ``(n, 4)``.
+        Standardised logarithms of the error and the leverage, their sum, and the model's
+        prediction (the log odds of the label, or the quantity), shape ``(n, 4)``.
     label
         Class codes, zero for quantities, shape ``(n,)``.
     """
@@ -111,7 +111,7 @@ class FeatureProbe:
         return probabilities(output)
 
     def output(self, X: FloatArray) -> FloatArray:
-        """Return what the models say on average: log probabilities, or standardised quantities."""
+        """Return mean predictions of the models: log probabilities, or standardised quantities."""
         x = self.standard(X)
         total = np.zeros((len(x), self.coef.shape[-1]))
         for coef in self.coef:
@@ -123,7 +123,7 @@ class FeatureProbe:
         return output if self.classes is None else probabilities(output)
 
     def averaged(self, said: FloatArray) -> FloatArray:
-        """Return the mean of what models say as the output of one."""
+        """Return the mean prediction of several models in the form of one."""
         return said if self.classes is None else np.log(np.maximum(said, _SMALLEST))
 
     def standard(self, X: FloatArray) -> FloatArray:
@@ -138,7 +138,7 @@ class FeatureProbe:
         X, y
             Features, shape ``(n, d)``, and class codes or quantities, shape ``(n,)``.
         output
-            What models say of them, shape ``(n, c)``, if not those that the reader has.
+            Predictions of other models than those of the reader, shape ``(n, c)``.
         """
         x = self.standard(X)
         output = self.output(X) if output is None else output

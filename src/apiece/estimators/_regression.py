@@ -136,7 +136,7 @@ def _regressors(inputs: list[Inputs], x: FloatArray) -> list[FloatArray]:
     Parameters
     ----------
     inputs
-        What models of each size say of the points.
+        Predictions of models of each size for the points.
     x
         Features and a constant as the models see them, shape ``(n, d + 1)``.
     """

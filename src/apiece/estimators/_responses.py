@@ -20,7 +20,7 @@ import numpy as np
 from apiece._base.typing import FloatArray, Places, PointIds
 from apiece.records import Contributions, Trainings
 
-_SWEEPS: Final = 4  # between rows and trainings; the two hardly depend on each other
+_SWEEPS: Final = 4  # between rows and trainings; the two depend little on each other
 _STEADY: Final = 10.0  # losses of a row that its line in log k is worth before data
 
 

@@ -1,4 +1,4 @@
-r"""From contributions with rotating scoring rows to the population: less noise, and all of it.
+r"""Contributions with rotating scoring rows, adjusted to be about the population.
 
 Three things are learned from all points together.
 
@@ -29,12 +29,10 @@ from apiece.records import Contributions, Moments, Table, Theory, blocks_of
 
 _BINS: Final = 6  # of sizes, in which the factor of the control is learned
 _PARTS: Final = 3  # of sizes, in which the noise of rows is measured
-_FEWEST: Final = 8  # contributions of a point and part that say something of blocks
-_USUAL: Final = 0.1  # noise of rows of a table, times its number of rows
-_AS_TASKS: Final = (
-    100  # how many tasks that is worth; the information of tasks grows as their square
-)
-_LOUD: Final = 0.9  # points above this quantile of the control's scale count as if at it
+_FEWEST: Final = 8  # contributions of a point and part, at least, to estimate effects of blocks
+_USUAL: Final = 0.1  # typical noise of rows, times the number of rows
+_AS_TASKS: Final = 100  # tasks that the typical value counts for; information grows as the square
+_LOUD: Final = 0.9  # quantile at which the scale of the control is cut off
 
 
 def about_population(table: Table) -> Table:
@@ -47,7 +45,7 @@ def about_population(table: Table) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class _Learned:
-    r"""What all points together say.
+    r"""What is learned from all points together.
 
     Parameters
     ----------
@@ -56,7 +54,7 @@ class _Learned:
     row_noise
         The noise of rows, relative to that of a contribution, for each training point.
     weights
-        Corrections to what theory predicts; None where it says nothing.
+        Corrections to what theory predicts; None where it predicts nothing.
     k_0
         The middle of the sampled sizes.
     """

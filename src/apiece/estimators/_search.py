@@ -119,7 +119,7 @@ def _lowest(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return row, valley and beta of the lowest minima along valleys, at most ``STARTS`` a row.
 
-    A valley goes on at the next beta where alpha is nearest, if it is within ``reach``.
+    A valley continues at the next beta where alpha is nearest, if it is within ``reach``.
     """
     is_low = np.isfinite(floor)
     for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):

@@ -63,7 +63,7 @@ class Adjustment(Protocol):
 
 
 def expected_laws(table: Table) -> Laws | None:
-    """Return the laws that theory expects of the points, or None if it says nothing."""
+    """Return the laws that theory expects of the points, or None if it predicts nothing."""
     theory: Theory | None = getattr(table, "theory", None)
     if theory is None or theory.terms.shape[2] != 1:
         return None
@@ -123,7 +123,7 @@ def corrected(theory: Theory, factor: FloatArray, weights: Corrections, k_0: flo
 
 
 def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
-    """Learn the corrections to theory; None if theory says nothing."""
+    """Learn the corrections to theory; None if theory predicts nothing."""
     parts = [
         part
         for part in table.parts()

@@ -83,7 +83,7 @@ class Pooled:
     def _solve(self) -> tuple[FloatArray, FloatArray]:
         """Return the pooled coefficients, and how far each point moves them, ``(n, p)``.
 
-        Both are zero where contributions at one size say nothing about the curve.
+        Both are zero where all contributions are at one size, which does not determine the curve.
         """
         grams, moments = np.concatenate(self._gram), np.concatenate(self._moment)
         values, vectors = np.linalg.eigh(grams.sum(axis=0))

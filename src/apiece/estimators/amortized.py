@@ -250,7 +250,7 @@ class Amortized(Estimator):
     def _recipe(
         self, n_points: int, rng: np.random.Generator, tracker: Tracker
     ) -> TrainingSettings:
-        """Return how to train with so many points: the more, the less weights are decayed."""
+        """Return how to train with ``n_points``: the more points, the less weight decay."""
         shrink = (_DECAYED / n_points) ** 0.5
         return TrainingSettings(
             self.epochs,

@@ -184,7 +184,7 @@ def backtest(
     is_known = np.isfinite(surprise)
     reach = float(quantile(1 - _FLAG / max(1, int(is_known.sum()))))
     undescribed = is_known & (surprise > reach)
-    # What nothing describes says nothing about which is best.
+    # Contributions that no candidate describes do not show which is best.
     best = _pick(curves[: len(candidates)], late, ~undescribed)
     return Backtest(cut, scores, best, undescribed)
 

@@ -3,12 +3,12 @@ r"""Empirical Bayes: what all points together teach about each one of them.
 The population of laws is learned from all points by marginal likelihood
 (`apiece.estimators._population`); each point's posterior then combines it with the point's own
 contributions, in closed form. Ten contributions of one point say little about three coefficients;
-ten contributions of each of five hundred points say how such coefficients usually look.
+ten contributions of each of five hundred points show the usual coefficients.
 
-With features, or laws from elsewhere as ``prior``, the population is learned around what they say
-of each point, together with how far that can be trusted: features are read by a regression on
-what theory says matters (`apiece.estimators._regression`), each point's law predicted without the
-point's own contributions.
+With features, or laws from elsewhere as ``prior``, the population is learned around what these
+predict for each point, together with how far that can be trusted. A regression on what theory says
+matters (`apiece.estimators._regression`) reads the features, and predicts each point's law without
+the point's own contributions.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Bayes(Estimator):
 
     with the factor $f$ of James and Stein on what is missing, given its noise.
 
-    Laws around what theory or features say are not changed: there the total is part of the prior.
+    Laws around predictions of theory or features are not changed: the total is part of the prior.
 
     Posteriors are Student's t with ``df`` degrees of freedom: those of the population of noise
     scales plus the number of contributions.

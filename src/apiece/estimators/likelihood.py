@@ -96,7 +96,7 @@ class Likelihood(Estimator):
     bound
         Largest log alpha and log beta.
     tolerance
-        A point is done when a Newton step predicts a smaller gain in log likelihood than this.
+        A point is finished when a Newton step predicts a smaller gain in log likelihood.
     max_steps
         Most Newton steps for one start.
     block

@@ -12,7 +12,7 @@ sets (`_process`), whose posterior gives the laws of all points, with intervals.
 
 What is cheap to know of points enters the prior as features, as far as that makes the losses more
 likely: their class, how hard they are to predict for models that were not trained on them, and what
-theory says of them under a generalised linear model.
+theory predicts for them under a generalised linear model.
 """
 
 from __future__ import annotations
