@@ -1,4 +1,4 @@
-r"""What second-order theory says of the expected contribution of a point.
+r"""The expected contribution of a point by second-order theory.
 
 For a generalised linear model with residuals $r$, weights $w$ (second derivatives of the loss) and
 their derivatives $w'$, let $\theta$ be the optimum of the population's loss with the penalty that

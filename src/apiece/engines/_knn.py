@@ -36,7 +36,7 @@ from apiece.records import Outcome, Task
 _EPS: Final = float(np.finfo(np.float64).eps)
 _TABLE: Final = 1 << 25  # distances that are kept from task to task: 256 MB
 _BLOCK: Final = 1 << 19  # numbers in the arrays of a block: 4 MB, for the cache
-_FEW_FEATURES: Final = 16  # up to which differences are as fast as a matrix product
+_FEW_FEATURES: Final = 16  # features up to which differences are as fast as a matrix product
 _ACCURACY: Final = 1e-11  # relative error of the distances that become weights
 _ORDERS: Final = {
     **dict.fromkeys(("manhattan", "cityblock", "l1"), 1.0),
@@ -46,7 +46,7 @@ _ORDERS: Final = {
 
 
 def _order_of(estimator: Any) -> float | None:
-    """Return p of the Minkowski distance that an estimator uses; None if it is another one."""
+    """Return p of the Minkowski distance that an estimator uses; None for other distances."""
     if estimator.metric == "minkowski":
         return float(estimator.p) if estimator.p is not None and estimator.p >= 1 else None
     return _ORDERS.get(estimator.metric) if isinstance(estimator.metric, str) else None

@@ -108,7 +108,7 @@ class RefitEngine(Engine):
             loss,
             missed,
             int(is_short and base_name(self.model.name) != "mlp"),
-        )  # mlp: fixed length
+        )  # training of an mlp has a fixed length
 
 
 def trained_on(dataset: Dataset, model: Any, positions: IntArray, seed: int) -> Any:

@@ -77,7 +77,7 @@ class ReuseEngine(Engine):
                 "another model or metric."
             )
         is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        is_short &= self.model.name != "mlp"  # whose length is fixed
+        is_short &= self.model.name != "mlp"  # its training has a fixed length
         return Outcome(loss, rows, notes={"fits": 1, "unconverged": int(is_short)})
 
     def _row_losses(self, model: Any, points: IntArray) -> FloatArray:

@@ -1,4 +1,4 @@
-r"""What theory says of contributions, from a cheap model of the table.
+r"""Contributions as theory predicts them, from a cheap model of the table.
 
 A generalised linear model (logistic or least squares, with scikit-learn's penalty) is fitted to all
 rows of the pool, penalised as a training set of $k$ rows is. With the gradient $g_i = r_i x_i$ of
@@ -31,7 +31,7 @@ from apiece.engines._expansion import N_TERMS, Mode, terms, times
 from apiece.engines._models import Model
 from apiece.records import Task
 
-_PENALTY: Final = 1.0  # of models that say nothing of a penalty
+_PENALTY: Final = 1.0  # of models without a penalty of their own
 _LEAST_PENALTY: Final = 1e-6
 _STEP: Final = 0.5  # between the logarithms (to base 2) of sizes that models are fitted for
 _MOST_FEATURES: Final = 1_000

@@ -69,7 +69,7 @@ def jitter(others: FloatArray, bound: FloatArray) -> FloatArray:
     """What is added to the diagonal of the kernel while equations are solved.
 
     It changes no excess by more than 1e-10, and solving for what it leaves takes that out too,
-    except in directions that the kernel hardly sees. Nothing where a point's kernel with all
+    except in directions in which the kernel is almost flat. Nothing where a point's kernel with all
     ``others`` sums to little: its equations are sound.
     """
     return np.where(others > _CLOSE, _JITTER / max(1.0, float(bound.max())), 0.0)

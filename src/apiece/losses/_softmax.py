@@ -19,9 +19,9 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 
-RADIUS = 20.0  # up to which `curve` is good to 2e-6 of its value, and far better below
-SERIES_RADIUS = 2.0  # of series of losses: beyond, their terms cancel each other
-_CORE = 0.25  # up to which its series needs no doubling
+RADIUS = 20.0  # largest change for which `curve` has a relative error of at most 2e-6
+SERIES_RADIUS = 2.0  # largest change for series of losses; beyond it their terms cancel
+_CORE = 0.25  # largest change for which the series of `curve` needs no doubling
 
 
 def all_probabilities(margins: FloatArray) -> FloatArray:
