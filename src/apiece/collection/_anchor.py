@@ -1,6 +1,6 @@
 """The loss of models trained on nearly all rows, measured once at the end of a collection.
 
-With rotating scoring rows it is cross-validated: rows are dealt into eight folds, each scored by a
+With rotating scoring rows it is cross-validated: rows are split into eight folds, each scored by a
 model trained on the others. With a validation set one model is trained on the pool. Large pools
 are represented by random rows, ten times as many as the largest sampled size.
 """

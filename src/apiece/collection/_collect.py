@@ -72,7 +72,7 @@ def collect(
     validation set falls when point $z$ joins a random training set $D$ of $k$ points.
 
     Call it again with the same arguments to resume a run that was interrupted, or with more
-    ``samples`` to extend it; with fewer it goes on as it was planned.
+    ``samples`` to extend it; with fewer it continues as planned.
 
     Parameters
     ----------

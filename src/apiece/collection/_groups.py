@@ -5,7 +5,7 @@ A group $G$ of several rows is valued as a point is, by
 $$\Delta(G, D) = L(f_D) - L(f_{D \cup G}).$$
 
 Whole groups have separate training sets, drawn from the pool without the rows of the group: a large
-group would hardly ever be outside a training set that is drawn for all groups. If ``group_size``
+group would almost never be outside a training set that is drawn for all groups. If ``group_size``
 rows of each group join, drawn for every training set, or if all groups are candidates, one $D$ is
 used for every group, because some rows of each group are outside it.
 

@@ -121,7 +121,7 @@ class Collection:
 
     @property
     def unit(self) -> str:
-        """What is asked for: ``trainings`` or ``samples``."""
+        """What is requested: ``trainings`` or ``samples``."""
         return "trainings" if self.is_reuse else "samples"
 
     @property

@@ -1,4 +1,4 @@
-r"""A pilot: do refits with and without each point, or trainings that serve all points, tell more?
+r"""A pilot: which give more information, refits per point or trainings that serve all points?
 
 With $T$ trainings of $n$ points, the mean of pairs has the variance
 $\mathrm{Var}(\Delta)\,n / T$, and the difference of mean losses with and without a point
@@ -38,7 +38,7 @@ _SAME: Final = 1e-8  # of the loss
 def choose_by_pilot(
     engine: RefitEngine, points: IntArray, sizes: tuple[int, int], *, rotates: bool
 ) -> tuple[Engine, str]:
-    """Return the engine that tells more per training, and the reason in words.
+    """Return the engine that gives more information per training, and the reason in words.
 
     Parameters
     ----------

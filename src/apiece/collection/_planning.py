@@ -1,9 +1,9 @@
 r"""A plan before the work: how long it takes, and how sure the answer will be.
 
 A pilot collects a little in memory, then more; the difference of the two times is the time of the
-work without its beginnings. If expected contributions of points vary by $s^2$ and one sample has
+work without start-up. If expected contributions of points vary by $s^2$ and one sample has
 the noise $\sigma^2$, $m$ samples are expected to have the correlation
-$(1 + \sigma^2 / (s^2 m))^{-1/2}$ with the answer of endless sampling. The ratio $\sigma^2/s^2$
+$(1 + \sigma^2 / (s^2 m))^{-1/2}$ with the answer of unlimited sampling. The ratio $\sigma^2/s^2$
 comes from the agreement of two halves of the pilot, and for trainings, whose laws have a prior with
 features, from the posterior of all of them.
 """
@@ -35,14 +35,14 @@ from apiece.store import MemoryStore, Run
 if TYPE_CHECKING:
     import pandas as pd
 
-_SAMPLES: Final = (8, 24)  # of the pilot
-_REFITS: Final = (5, 10)  # samples of a pilot of refits
-_TRAININGS: Final = (32, 128)  # in whole units of work
-_SLOW: Final = 60.0  # seconds of a pilot beyond which it stays at the fewer trainings
-_TESTS: Final = 2  # trainings by which a run begins
-_POINTS: Final = 20  # that a pilot of refits values
-_USUAL: Final = 100  # samples
-_LEAST_SCORING: Final = 1_000  # rows
+_SAMPLES: Final = (8, 24)  # per point in the two steps of the pilot
+_REFITS: Final = (5, 10)  # the same for the refit engine
+_TRAININGS: Final = (32, 128)  # the same for trainings, in whole units of work
+_SLOW: Final = 60.0  # seconds above which a pilot of trainings has one step
+_TESTS: Final = 2  # trainings with which every run begins
+_POINTS: Final = 20  # points that the pilot of the refit engine values
+_USUAL: Final = 100  # samples per point by default
+_LEAST_SCORING: Final = 1_000  # rows that score, at least
 _GOOD: Final = 0.9  # correlation that is called good
 _FACTORS: Final = (0.25, 1.0, 4.0)
 
@@ -62,7 +62,7 @@ class Forecast(ArrowTable):
     seconds
         How long they will take.
     correlation
-        Expected correlation of values with those of endless sampling.
+        Expected correlation of values with those of unlimited sampling.
     width
         Expected half width of 90 % intervals, in standard deviations of the points' values.
     needed
@@ -289,7 +289,7 @@ def _grown(
 
 
 def _noise_ratio(run: Run, amount: int) -> float:
-    """Return the noise of one sample over how much points vary; inf if nothing is seen."""
+    """Return the noise variance of a sample over the variance of points; inf if that is 0."""
     from apiece.estimators import fit
 
     if run.has_trainings:

@@ -2,7 +2,7 @@
 
 Digests of code cannot see everything that decides a number: libraries, compilers, settings of the
 machine. So the manifest keeps the contributions of a few points from one task. A collector that
-does not compute the same ones is refused, and an upgrade that changes nothing goes on.
+does not compute the same ones is refused. After an upgrade that changes nothing, a run continues.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from apiece.engines import Engine
 from apiece.errors import ApieceWarning, EngineError, StoreError
 from apiece.records import Plan, Task
 
-TOLERANCE: Final = 1e-8  # of the loss: rounding by the same kind of processor is far smaller
+TOLERANCE: Final = 1e-8  # share of the loss; rounding on the same kind of processor is far smaller
 _ELSEWHERE: Final = 1e-6  # other processors round differently, which some models amplify
-_CANDIDATES: Final = 16  # tasks of which the smallest is taken
+_CANDIDATES: Final = 16  # the smallest of so many tasks is the probe
 _POINTS: Final = 4
 _LONG_UNIT: Final = 60.0  # seconds of work that may be lost with a killed worker
 _UNIT: Final = 30.0
@@ -114,8 +114,8 @@ def _difference(one: dict[str, Any], two: dict[str, Any]) -> float:
 def rows_per_unit(engine: Engine, plan: Plan) -> int:
     """Return how many contributions make a unit of work that takes at most a minute.
 
-    That is what the engine says, or for slow models a half, a quarter, ... of it, by the time that
-    one of the larger tasks takes. The layout in the manifest keeps the answer for good.
+    It is the engine's own number; for slow models it is halved until one of the larger tasks is
+    short enough. The layout in the manifest keeps it.
     """
     rows = engine.rows_per_shard
     first = [plan[index] for index in range(min(len(plan), _CANDIDATES))]
@@ -145,9 +145,9 @@ def expected_seconds(engine: Engine, plan: Plan) -> float:
 
 
 def _task_seconds(engine: Engine, task: Task) -> float:
-    """Return how long a task takes, by more and more of its points.
+    """Return how long a task takes, measured with more and more of its points.
 
-    Engines that value thousands of points at once take hardly longer for a few than for one, so
+    Engines that value thousands of points at once take little longer for a few than for one, so
     that the time of each point is known only when together they take as long as the training,
     and much longer than an interruption by other programs.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_THEORY_SIZES = 5  # at which what theory says of a point is kept; between them it is smooth
+_THEORY_SIZES = 5  # sizes at which theory is stored for each point; it is smooth between them
 
 
 _MOST = 1_000  # points of a training set by default
@@ -163,8 +163,8 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     """Return the points by position: ``id``, ``label``, ``role``, ``valued``.
 
     Where scoring rows rotate or are a sample, and where each training serves all points,
-    ``theory_<size>_<term>`` are what theory says of each point; with rotating rows only if models
-    have fewer parameters than rows at the median size. In the first two cases
+    ``theory_<size>_<term>`` are what theory predicts for each point; with rotating rows only if
+    models have fewer parameters than rows at the median size. In the first two cases
     ``rows_<size>_<size>`` are the covariance that the choice of rows gives to it.
     """
     import pandas as pd
@@ -212,7 +212,7 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
 
 
 def group_table(dataset: Dataset, plan: GroupPlan, names: AnyArray) -> pd.DataFrame:
-    """Return the groups as points: their names, the rows that join, and what they are like.
+    """Return the groups as points: their names, rows and labels.
 
     ``label`` is the most frequent label of a group, or its mean target.
     """

@@ -1,6 +1,6 @@
 r"""Rotating scoring rows: every row trains, scores and is valued, in turns.
 
-The rows of the table are dealt into 16 blocks, each with the classes in the table's proportions. A
+The rows of the table are split into 16 blocks, each with the classes in the table's proportions. A
 task draws some of the blocks. The rows of these *active* blocks are split between the training set
 $D$ and the scoring rows; the rows of the other blocks are valued. So $D$, the scoring rows and the
 valued point are disjoint, and the mean over tasks is an unbiased U-statistic of the population's

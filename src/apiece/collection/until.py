@@ -106,7 +106,7 @@ class Criterion(ABC):
     """Whether laws are fitted after each round."""
 
     limit: float = math.inf
-    """Seconds after which it is met whatever else."""
+    """Seconds after which it is met in any case."""
 
     at: float | None = None
     """The size that it is about: most training sets of later rounds have it. None for no one."""

@@ -2,7 +2,7 @@
 
 The dtype decides, or the caller (``text=``, ``categorical=``). Columns that would silently make bad
 features are refused: numbers with words among them, dates, nested values other than lists of
-numbers, saved row numbers, and strings that hardly ever repeat.
+numbers, saved row numbers, and strings that almost never repeat.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from apiece.data._options import Names
 from apiece.errors import DataError
 
 Role = Literal["numeric", "boolean", "categorical", "embedding", "text"]
-_MANY: Final = 50  # distinct strings beyond which a column that hardly repeats is no category
-_DISTINCT: Final = 0.9  # share of distinct strings at which a column "hardly repeats"
+_MANY: Final = 50  # distinct strings above which a column that rarely repeats is no category
+_DISTINCT: Final = 0.9  # share of distinct strings above which a column rarely repeats
 _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
 
 

@@ -30,7 +30,7 @@ from apiece.errors import DataError
 class Dataset(PointSet):
     """Points to value, and the validation set on which their worth is measured, if there is one.
 
-    Without a validation set of yours nothing is set aside: rows take turns in training, scoring
+    Without a validation set nothing is set aside: rows take turns in training, scoring
     and being valued.
 
     Make one with `from_csv`, `from_arrays` or another constructor. A point is known by its

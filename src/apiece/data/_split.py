@@ -65,7 +65,7 @@ def carve(
 
 
 def validation_rows(validation: object, n_rows: int, n_classes: int = 1) -> int:
-    """Return how many rows to carve for the ``validation`` asked for.
+    """Return how many rows ``validation`` sets aside.
 
     >>> validation_rows(0.1, 500), validation_rows(40, 500)
     (50, 40)

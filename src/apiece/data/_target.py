@@ -19,7 +19,7 @@ from apiece.data._options import Kind
 from apiece.errors import DataError
 
 _KINDS: Final = ("classification", "regression")
-_FEW: Final = 20  # so many distinct whole numbers are always classes
+_FEW: Final = 20  # distinct whole numbers that are classes in any case
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Contributions(ArrowTable):
     Parameters
     ----------
     task, k, point
-        Index of the task, cardinality of its ``D``, and the point as a position in ``ids``;
+        Index of the task, cardinality of its ``D``, and the point as a place in ``ids``;
         each of shape ``(n_rows,)``.
     delta
         The contributions, in units of the loss, shape ``(n_rows,)``.
@@ -169,7 +169,7 @@ class Contributions(ArrowTable):
                 )
         if n_rows and not (point_.min() >= 0 and point_.max() < len(names)):
             raise ValueError(
-                f"point reaches from {point_.min()} to {point_.max()}: expected positions in the "
+                f"point reaches from {point_.min()} to {point_.max()}: expected places in the "
                 f"{len(names)} ids. Pass ids for every point."
             )
         return cls(point=Places(point_), ids=PointIds(names), attrs=dict(attrs or {}), **columns)

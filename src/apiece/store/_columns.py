@@ -26,7 +26,7 @@ class Joined:
 
 
 def theory_of(points: pd.DataFrame) -> Theory | None:
-    """Return what theory says of the valued points; None where it was not computed."""
+    """Return what theory predicts for the valued points; None where it was not computed."""
     names, sizes = _theory_columns(points)
     if not sizes:
         return None

@@ -27,7 +27,7 @@ class Progress:
     notes
         Counts that the engine reported, summed over the run.
     digest
-        Digest of which contributions are stored, from what the shards tell of themselves.
+        Digest of which contributions are stored, from the footers of the shards.
 
     Examples
     --------

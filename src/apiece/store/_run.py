@@ -143,7 +143,7 @@ class Run(ArrowTable):
 
     @property
     def theory(self) -> Theory | None:
-        """What theory says of the valued points; None where it was not computed."""
+        """What theory predicts for the valued points; None where it was not computed."""
         return theory_of(self.points)
 
     @property
@@ -183,7 +183,7 @@ class Run(ArrowTable):
     def contributions(self) -> Contributions:
         """Return every stored contribution, ordered by task and point.
 
-        ``point`` is a position among the valued points, whose names are ``ids``. Of a run of
+        ``point`` is a place among the valued points, whose names are ``ids``. Of a run of
         trainings it returns one for each point of each training set: the mean loss at that size,
         less the loss of the training. These are right on average and very noisy.
 
@@ -239,7 +239,7 @@ class Run(ArrowTable):
         return trainings_of(Joined(shards), self.points, self.rotates, self.provenance())
 
     def streamed(self, memory: int | str) -> Streamed:
-        """Return every stored contribution in a form that takes no more than some memory.
+        """Return every stored contribution in a form that takes limited memory.
 
         It lives in scratch files in the folder for temporary ones (``TMPDIR``), 48 bytes per
         contribution, until the ``with`` block around it ends.

@@ -28,7 +28,7 @@ _ROW: Final = np.dtype(
     ]
 )
 _PLAIN: Final = ("task", "k", "point", "delta", "loss")
-_BYTES_PER_ROW: Final = 200  # a row in memory, with its moments and what sorting takes
+_BYTES_PER_ROW: Final = 200  # memory of a row, with its moments and the sort
 _MOST_BLOCKS: Final = 500  # scratch files open at once
 
 
@@ -50,7 +50,7 @@ class Losses:
 
 
 class Streamed:
-    """The contributions of a run, dealt out to scratch files by point; a context manager.
+    """The contributions of a run, distributed to scratch files by point; a context manager.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ class Streamed:
     attrs
         Where the rows came from.
     n_rows
-        How many there are, about.
+        Approximate number of contributions.
     memory
         Bytes that a block may take.
     has_control
-        Whether contributions are about the population: ``control`` and ``active`` then mean
-        something.
+        Whether contributions are about the population; only then ``control`` and ``active`` are
+        kept.
     has_chance
         Whether some contributions had a ``chance`` below one to be drawn.
     theory
-        What theory says of each point, or None.
+        What theory predicts for each point, or None.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Streamed:
                 self._count(rows)
                 block = np.searchsorted(self._borders, rows["point"], side="right") - 1
                 for index in np.unique(block):
-                    files[index].write(rows[block == index])  # `tofile` hides a full disk
+                    files[index].write(rows[block == index])  # `tofile` hides full disks
 
     def _forget(self) -> None:
         self._counts = np.zeros(len(self.ids), dtype=np.int64)
@@ -129,7 +129,7 @@ class Streamed:
 
     def _count(self, rows: AnyArray) -> None:
         first = int(rows["point"].min(initial=len(self.ids)))
-        counts = np.bincount(rows["point"] - first)  # of the few points in this shard
+        counts = np.bincount(rows["point"] - first)  # from the first of this shard
         self._counts[first : first + len(counts)] += counts
         self._nonzero[rows["point"][rows["delta"] != 0]] = True
         for k, count in zip(*np.unique(rows["k"], return_counts=True), strict=True):

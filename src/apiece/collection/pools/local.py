@@ -103,11 +103,11 @@ def _unwound_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-_executors: dict[int, Any] = {}  # the one that is in use, by its number of workers
+_executors: dict[int, Any] = {}  # the executor in use, by its number of workers
 
 
 def _workers(n: int) -> Any:
-    """Return ``n`` worker processes, those of the last call if they are as many."""
+    """Return ``n`` worker processes, reused if the last call had the same number."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     if n not in _executors:
@@ -155,7 +155,7 @@ def _settle_in_worker() -> None:
     from joblib.externals.loky import process_executor
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process_executor._USE_PSUTIL = False  # it takes pages of the file that all map for a leak
+    process_executor._USE_PSUTIL = False  # it mistakes shared, mapped pages for a leak
     collector = os.getppid()
 
     def watch() -> None:
