@@ -56,7 +56,7 @@ class ModelError(EngineError):
 
 
 class StoreError(ApieceError, OSError):
-    """A run cannot be read, written, or belongs to something else."""
+    """A run cannot be read or written, or belongs to other data."""
 
 
 class FitError(ApieceError, ValueError):

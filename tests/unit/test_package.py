@@ -241,7 +241,7 @@ def test_no_module_but_its_own_tests_the_type_of_a_family():
 PRIVATE_WORDS = (
     r"\b(fore)?told\b|\bforetell|\bhears\b|\bmend(s|ed|ing)?\b|\bdear(er)?\b|\bbeside\b"
     r"|\bin the middle\b|\bvouch|\bat hand\b|\banew\b|\bunasked\b|\blikewise\b|\bif need be\b"
-    r"|\b[Tt]ells? (apart|how|which|what|whether|the)\b"
+    r"|\b[Tt]ells? (apart|how|which|what|whether|the|of|more|nothing)\b|\bdealt\b|\bsays? of\b"
 )
 
 

@@ -1,4 +1,4 @@
-"""How far long work is: for a callback, for a bar on a terminal or in a notebook, and for the log.
+"""Progress of long work: for a callback, for a bar on a terminal or in a notebook, and for the log.
 
 A verb opens a `tracking` block; the code inside counts steps with `track`, wherever it is, or with
 the tracker that the block yields. Decisions and messages also go to ``logging`` under the name
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """How far a piece of work is, as ``on_progress`` receives it.
+    """The progress of a piece of work, as ``on_progress`` receives it.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ class Tracker:
     def _remaining(self, now: float) -> float:
         """Return the seconds that are left at the pace so far.
 
-        Steps come in batches. Of the one under way as much counts as done as its time says, so
-        that the pace does not seem to slow down between batches, but never all of it.
+        Steps come in batches. A part of the batch under way counts as done, in proportion to its
+        time, so that the pace does not seem to slow down between batches.
         """
         counted, spent = self._done - self._first, self._latest - self._started
         if not counted:
@@ -261,7 +261,7 @@ class Bar:
 
 
 def bar_words(event: ProgressEvent, width: int) -> str:
-    """Return what stands next to a bar: how much is done, and the time, in so many characters.
+    """Return the text next to a bar, how much is done and the time, in ``width`` characters.
 
     >>> event = ProgressEvent("collecting", 500, 2000, "contributions", 30.0, 90.0)
     >>> bar_words(event, 60), bar_words(event, 40)
@@ -309,7 +309,7 @@ def tracking(
     """
     outer = _current.get()
     if outer is not None and progress is None and on_progress is None:
-        yield outer  # part of a piece of work that is tracked already
+        yield outer  # the surrounding work is tracked already
         return
     listeners: list[OnProgress] = [] if on_progress is None else [on_progress]
     if progress or (progress is None and (sys.stderr.isatty() or in_notebook())):
@@ -323,12 +323,12 @@ def tracking(
 
 
 def current_tracker() -> Tracker:
-    """Return the tracker of the surrounding `tracking` block, or one that nobody follows."""
+    """Return the tracker of the surrounding `tracking` block, or one without listeners."""
     return _current.get() or Tracker()
 
 
 def track(items: Sequence[_T]) -> Iterator[_T]:
-    """Yield items, and count each one that has been dealt with, if a caller is tracking.
+    """Yield items, and count each one when it is done, if a caller is tracking.
 
     >>> events = []
     >>> with tracking(False, events.append, title="adding", unit="numbers"):

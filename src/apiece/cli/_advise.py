@@ -97,7 +97,7 @@ def advise(
 
 
 def show_advice(advice: Advice) -> None:
-    """Print what to do and what it gains, by part if there are several, and whom that is for."""
+    """Print what to do and what it gains, by part if there are several, and for which rows."""
     from apiece.records import in_words
 
     say_prose(advice.headline())

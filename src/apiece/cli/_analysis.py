@@ -206,7 +206,7 @@ def means(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Average what the points of each class, or of each group of yours, contribute."""
+    """Average what the points of each class, or of each group that you name, contribute."""
     from apiece import uses
 
     groups = None if by is None else _read_table(by, "group")["group"]

@@ -142,7 +142,7 @@ def _leave(to: str | Path, where: str, quiet: bool) -> NoReturn:
     again = redacted(shlex.join(["apiece", *sys.argv[1:]]))
     note(f"interrupted: {stored}. Continue with:\n  {again}", quiet=quiet)
     sys.stderr.flush()
-    os._exit(130)  # at once: what is stored is whole, and workers leave with their collector
+    os._exit(130)  # at once: stored shards are whole, and workers end with this process
 
 
 def _with(dataset: Dataset, candidates: Path | None) -> Dataset:

@@ -210,7 +210,7 @@ def serve(
 ) -> None:
     """Show the report of RUN on this machine, and keep it up to date while RUN is collected.
 
-    Only this machine can reach it, and only who knows the token in its address. Ctrl-C ends it.
+    Only this machine can reach it, and only with the token in its address. Ctrl-C ends it.
     """
     from apiece.reporting import serve as serve_report
 
@@ -232,7 +232,7 @@ def serve(
 
 
 def _open_browser(url: str, private: Path) -> None:
-    """Open a file that leads to the address: other users see the words of a browser's command."""
+    """Open a file that leads to the address; a command's arguments are visible to other users."""
     import webbrowser
 
     door = private / "open.html"

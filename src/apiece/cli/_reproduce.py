@@ -62,7 +62,7 @@ class Names(click.ParamType[tuple[str, ...]]):
     help="Collect nothing: use stored runs, and elsewhere the numbers of the documentation.",
 )
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page there too.")
-@click.option("--note", help="What the page should say of the data, such as its embeddings.")
+@click.option("--note", help="A note on the data for the page, such as which embeddings it has.")
 @click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
 @OUT
 @common

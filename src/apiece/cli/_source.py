@@ -129,7 +129,7 @@ def run_of(
 def remembered(table: Path, options: Mapping[str, Any]) -> Run | None:
     """Return the run that a table was collected into, if nothing is said about how to read it.
 
-    Its model and metric are those that are asked for, if any are.
+    Its model and metric are those that are requested, if any.
     """
     from apiece.store import open_run
 

@@ -42,7 +42,7 @@ Examples:
 @click.option("--beta", default="16,1", show_default=True, help="Shape a,b of Beta Shapley.")
 @click.option("--weights", type=Numbers(), help="Weights of your own: 100=0.5,1000=0.5.")
 @click.option("--source", default="law", show_default=True, help="law, or samples (Monte Carlo).")
-@click.option("--top", type=int, help="Also rank, with the chance to be among so many best.")
+@click.option("--top", type=int, help="Also rank, with the chance to be among this many best.")
 @MEMORY
 @LEVEL
 @OUT

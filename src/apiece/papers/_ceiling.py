@@ -39,7 +39,7 @@ class Ceiling:
 
     @classmethod
     def of(cls, means: Means, samples: float) -> Ceiling:
-        """Take the noise out of the spread of the means; one sample each says nothing of it."""
+        """Take the noise out of the spread of the means; one sample per point does not show it."""
         noise, spread = np.nanmean(means.variance, axis=0), np.nanvar(means.psi, axis=0)
         return cls(spread - noise, samples * noise, samples)
 

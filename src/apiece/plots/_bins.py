@@ -1,4 +1,4 @@
-"""Means in bins of size, which stand for samples too many or too noisy to be drawn one by one."""
+"""Means in bins of size, in place of samples that are too many or too noisy to draw one by one."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def theme(*names: Theme) -> Iterator[None]:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the style of apiece; afterwards matplotlib has the settings of before.
+    """Draw in the style of apiece; matplotlib's settings are restored afterwards.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a page tells of a single point: its columns, its picture, and which points are near it.
+"""What a page shows of a single point: its columns, its picture, and which points are near it.
 
 Everything here is optional and gives way: columns and pictures are taken while the page stays
 within its size, and what had to be left out is said.

@@ -1,4 +1,4 @@
-"""What a report works out by itself: the data it is about, the law of the loss, advice.
+"""What a report computes if it is not given: the data it is about, the law of the loss, advice.
 
 Each is optional. What cannot be had is left out, and the report says why in one sentence.
 """

@@ -20,7 +20,7 @@ _UPLOT: Final = "vendor/uPlot-1.6.32"
 STYLES: Final = (f"{_UPLOT}.min.css", "report.css")
 SCRIPTS: Final = (
     f"{_UPLOT}.iife.min.js",
-    *("data.js", "laws.js", "charts.js", "table.js"),  # what knows nothing of this page
+    *("data.js", "laws.js", "charts.js", "table.js"),  # these do not depend on this page
     *(
         "state.js",
         "overview.js",

@@ -224,7 +224,7 @@ def _cut(cells: list[Any]) -> tuple[IntArray, list[str]]:
 
 
 def _spread_out(rows: IntArray, most: int) -> IntArray:
-    """Return at most so many rows, evenly spread."""
+    """Return at most ``most`` rows, evenly spread."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

@@ -268,7 +268,7 @@ class _Scores:
         return bool(np.isfinite(self.loss[choice]).all())
 
     def choose(self, choices: tuple[_Choice, ...], rows: BoolArray) -> tuple[int, int]:
-        """Return the best way to relabel, and that with drops where they add to it; 0 is none."""
+        """Return the best rule to relabel, with drops where they add to its effect; 0 for none."""
         numbered = list(enumerate(choices))
         best = self._best([i for i, (new, out) in numbered if out == new > 0], 0, rows)
         same = choices[best][0]

@@ -10,7 +10,7 @@ for all candidates at once. Scoring rows are the validation set; where there is 
 are not held, in turns: a candidate is never scored by its own part, nor by a row that is picked.
 
 Picks are fitted to the rows that score them. So what they promise is measured on others: the parts
-are dealt into groups, and for each group the picks are chosen again by the other groups, and
+are split into groups, and for each group the picks are chosen again by the other groups, and
 measured on the $n$ rows of all groups, each by the choice of the others. The interval is about rows
 not seen. It has the noise of the rows that measure, $\hat\sigma^2 / n$ with the variance of gains
 row by row, and that of the choice. Picks that other rows choose gain more or less: between groups,
@@ -249,7 +249,7 @@ class AtHand:
     def gains(self, rows: IntArray, picked: list[int], parts: IntArray) -> FloatArray:
         """Return what rows add after the picks, by part, shape ``(n_parts, n_rows)``.
 
-        A part that a candidate is in tells nothing of it, and has nan.
+        A part that holds a candidate cannot score it: its gain there is nan.
         """
         gains = np.full((len(parts), len(rows)), np.nan)
         points, joined = self.position[rows], self.position[np.array(picked, dtype=np.int64)]

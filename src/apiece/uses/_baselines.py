@@ -35,7 +35,7 @@ def leave_one_out(
     for a point of the pool, and $L(f_\text{pool}) - L(f_{\text{pool} \cup i})$ for a candidate. One
     training set is fitted for each point, and one for all candidates together.
 
-    Without a validation set the pool is dealt into five folds, classes in proportion. Each fold
+    Without a validation set the pool is split into five folds, classes in proportion. Each fold
     scores models that are trained on the other four, and a point's value is the mean over the
     folds that it is not in. Every row then scores as often as it trains relative to the others, so
     that noise of the rows cancels; training sets have four fifths of the pool, and four are fitted

@@ -22,7 +22,7 @@ Kind = Literal[
 
 
 class Semivalue(ABC):
-    """A value of points: how much each size of the sets that they join counts.
+    """A kind of value: how much each size of the training sets that a point joins counts.
 
     A new one is a class with `weights`, given as ``kind=`` of `value`.
 

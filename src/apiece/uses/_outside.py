@@ -12,7 +12,7 @@ from apiece.engines import resolve_model
 from apiece.uses._plausible import mixture_weights, roughly
 
 _TREES: Final = 60  # of a forest in folds
-_PAIRS: Final = 50  # of trees, each on one half of the rows; so many trees judge a row
+_PAIRS: Final = 50  # of trees, each on one half of the rows, so that 50 trees judge a row
 
 
 def folds_of(target: AnyArray, n_folds: int, seed: int, groups: AnyArray | None = None) -> IntArray:
