@@ -238,6 +238,16 @@ def test_no_module_but_its_own_tests_the_type_of_a_family():
     assert found == []
 
 
+def test_every_check_that_is_silenced_says_why():
+    found = [
+        f"{file.relative_to(SOURCE)}: {line.strip()}"
+        for file in SOURCE.rglob("*.py")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.search(r"# (noqa|type: ignore|pragma: no)(?!.*  # \w)", line)
+    ]
+    assert found == []
+
+
 PRIVATE_WORDS = (
     r"\b(fore)?told\b|\bforetell|\bhears\b|\bmend(s|ed|ing)?\b|\bdear(er)?\b|\bbeside\b"
     r"|\bin the middle\b|\bvouch|\bat hand\b|\banew\b|\bunasked\b|\blikewise\b|\bif need be\b"

@@ -76,7 +76,7 @@ class Round:
 
     def look(self) -> None:
         """Fit the laws now, since the run will grow."""
-        self.laws  # noqa: B018  # kept
+        self.laws  # noqa: B018  # a cached property
 
     def at(self, elapsed: float, expected: float) -> Round:
         """Return the same round at another time."""
