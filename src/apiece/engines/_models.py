@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -233,6 +234,13 @@ class Model:
         for name, value, decided in _QUIET.get(library, ()):
             is_open |= {} if decided & given else {name: value}
         return copy.set_params(**is_open) if is_open else copy
+
+    def has_stopped_early(self, caught: Iterable[warnings.WarningMessage]) -> bool:
+        """Whether the warnings of a fit say so; the built-in network has a fixed length."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+        return is_short and base_name(self.name) != "mlp"
 
     def with_settings(self, **settings: Any) -> Model:
         """Return a copy with some settings of the estimator changed."""

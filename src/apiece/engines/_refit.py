@@ -16,7 +16,7 @@ import numpy as np
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.data import Dataset
 from apiece.engines._base import Engine
-from apiece.engines._models import base_name, weight_option
+from apiece.engines._models import weight_option
 from apiece.engines._seeds import seeded
 from apiece.errors import EngineError
 from apiece.losses import Loss
@@ -81,8 +81,6 @@ class RefitEngine(Engine):
         The fit gets copies of the points' rows and targets, in the type that the dataset keeps
         them in: a model that works in place must not change the training sets of later fits.
         """
-        from sklearn.exceptions import ConvergenceWarning
-
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -103,12 +101,7 @@ class RefitEngine(Engine):
                 f"{self.metric.name} is {loss} on {_where(task, point)}: expected a finite number. "
                 "Every other task is kept; scale the features, or pass another model or metric."
             )
-        is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        return (
-            loss,
-            missed,
-            int(is_short and base_name(self.model.name) != "mlp"),
-        )  # training of an mlp has a fixed length
+        return loss, missed, int(self.model.has_stopped_early(caught))
 
 
 def trained_on(dataset: Dataset, model: Any, positions: IntArray, seed: int) -> Any:

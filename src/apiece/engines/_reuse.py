@@ -63,8 +63,6 @@ class ReuseEngine(Engine):
         EngineError
             If the fit raises, or a loss is not a finite number; the task is named.
         """
-        from sklearn.exceptions import ConvergenceWarning
-
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = trained_on(self.dataset, self.model.seeded(task.seed), task.subset, task.seed)
@@ -76,8 +74,7 @@ class ReuseEngine(Engine):
                 "expected a finite number. Every other task is kept; scale the features, or pass "
                 "another model or metric."
             )
-        is_short = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-        is_short &= self.model.name != "mlp"  # its training has a fixed length
+        is_short = self.model.has_stopped_early(caught)
         return Outcome(loss, rows, notes={"fits": 1, "unconverged": int(is_short)})
 
     def _row_losses(self, model: Any, points: IntArray) -> FloatArray:

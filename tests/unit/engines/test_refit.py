@@ -95,6 +95,12 @@ def test_fits_that_stop_short_are_counted(blobs):
     assert engine.run(TASK).notes == {"fits": 3, "unconverged": 3}
 
 
+@pytest.mark.parametrize("engine", ["refit", "reuse"])
+def test_networks_of_a_fixed_length_do_not_stop_short(blobs, engine):
+    chosen, _ = choose_engine(blobs, model="mlp(alpha=0.1)", engine=engine)
+    assert chosen.run(TASK).notes["unconverged"] == 0
+
+
 def test_the_choice_of_engine_gives_its_reason(blobs):
     _, reason = choose_engine(blobs, model="tree")
     assert "tree" in reason
