@@ -133,7 +133,7 @@ class _LogitResponse(Response):
         self._short = [(C * c).astype(np.float32) for c in series[2:]]
         self._towards = np.where(m > 0, -1.0, 1.0)  # the class that is less likely
         self._margins = self._towards * m
-        self._rare = sigmoid(-np.abs(m))  # and its probability
+        self._rare = sigmoid(-np.abs(m))  # the probability of that class
         self._sign32, self._rare32, self._weight32 = (
             v.astype(np.float32)
             for v in (self._towards, self._rare, C * self._towards * self.weight)

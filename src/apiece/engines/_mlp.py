@@ -32,10 +32,10 @@ _WIDEST = 16  # networks in a block: enough for the speed of large products, few
 _BLOCK_BYTES = 2**26
 _LARGE = 30.0  # size of a feature beyond which units saturate, or steps overshoot
 _LONG = 1.0  # learning rate times steps beyond which trainings may be chaotic
-_STEEP = 0.03  # and learning rate
+_STEEP = 0.03  # learning rate beyond which trainings may be chaotic
 _NUDGE = 1e-11  # relative change of the starting weights
-_NUDGES = 8  # of the network of D
-_NUDGES_OF_POINTS = 3  # of the networks with a point
+_NUDGES = 8  # nudged trainings of the network of D
+_NUDGES_OF_POINTS = 3  # nudged trainings of each network with a point
 _STILL = 1e-5  # change of a loss, in mean contributions, that nudges may make
 
 

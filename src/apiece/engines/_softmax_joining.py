@@ -34,16 +34,16 @@ from apiece.losses._softmax import (
 )
 
 _FAST_STEPS = 40
-_DEPTH = 3  # of Anderson's mixing
+_DEPTH = 3  # iterates that Anderson's mixing uses
 _NEWTON_STEPS = 60
 _NEAR = 1e-3  # relative length of a step of Newton's method that needs no line search
 # Length of the last step relative to that of the change, in the norm of H, by precision. The error
 # is smaller, and in losses with a series it is multiplied by another small number.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
-_REACH = 5.0  # change of a margin up to which the last step's length is a certificate
+_REACH = 5.0  # largest change of a margin for which the last step certifies the error
 # Relative error of a point's pull, given the change, beyond which the iteration has only stopped.
 _PULL = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-6}
-_ACCEPTED = 1e-5  # error of Newton's method, relative, at the new optimum
+_ACCEPTED = 1e-5  # relative error of Newton's method at the new optimum
 _BENT = 0.03  # after a first step of this relative length or more, the tolerance is smaller
 
 

@@ -25,11 +25,11 @@ from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
-_MOST_POINTS: Final = 512  # of one block
+_MOST_POINTS: Final = 512  # points of one block
 _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
-_TRUSTED: Final = 1e-4  # error of a margin, in mean contributions, beyond which one is marked
-_NEGLIGIBLE: Final = 1e-11  # and below which none is: contributions below 1e-7 are small enough
-_MOST_STEPS: Final = 1_000_000  # of libsvm, which may never reach it in single precision
+_TRUSTED: Final = 1e-4  # error over the mean contribution above which one is marked
+_NEGLIGIBLE: Final = 1e-11  # error below which no contribution is marked
+_MOST_STEPS: Final = 1_000_000  # steps of libsvm, which may never reach _TIGHT in single precision
 
 
 class SVMEngine(Engine):

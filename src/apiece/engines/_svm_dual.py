@@ -26,8 +26,8 @@ LOWER, FREE, UPPER = 0, 1, 2
 _JITTER = 1e-10  # on the diagonal, so that the equations of points close together can be solved
 _CLOSE = 0.5  # sum of a point's kernel with the others below which it needs none of that
 _SLACK = 1e-9  # share of its bound by which a free weight may be outside
-_AT_BOUND = 1e-7  # and by which it may miss it and still belong there
-_CORRECTIONS = 2  # of a solution by what it leaves
+_AT_BOUND = 1e-7  # share of its bound by which a weight at the bound may miss it
+_CORRECTIONS = 2  # corrections of a solution by its residual
 _MOST_SETS = 30  # active sets tried before libsvm's own answer is kept
 _MOST_STEPS = 1_000_000  # of libsvm
 

@@ -37,7 +37,7 @@ from apiece.engines._svm_pivot import Tableau
 from apiece.engines._svm_settle import Additions, settle
 
 _FEWEST_NEAR = 96  # rows besides the free ones that may change their state at first
-_NEAR = 0.7  # or so many for each free one
+_NEAR = 0.7  # such rows for each free one, if these are more
 _MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
 _SINGULAR = 1e-8  # relative size of an eigenvalue below which half of the digits are lost
 _ACCEPTED = 10  # tolerances by which a condition may be violated in the end
