@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FORMATS: Final = (".csv", ".json", ".parquet")
 _GAP: Final = "  "
 _SMALLEST: Final = 1e-4  # a column whose largest number is smaller has exponents
-_LARGEST: Final = 1e10  # or larger
+_LARGEST: Final = 1e10  # a column with a larger number has exponents
 _LONGEST: Final = 60  # characters of a text on a terminal
 _SHORTEST: Final = 12  # a text is cut to this before a column is left out
 
@@ -31,7 +31,7 @@ _DISPENSABLE: Final = (
     *("reason", "stderr", "status", "n_samples", "rank_low", "rank_high", "value_small"),
     *("value_large", "loss_stderr", "z"),
 )
-_KEPT: Final = ("value", "low", "high", "advice", "to")  # and the first column
+_KEPT: Final = ("value", "low", "high", "advice", "to")  # kept, as the first column is
 
 
 def say(text: str = "", *, err: bool = False, bold: bool = False) -> None:

@@ -22,8 +22,8 @@ from apiece.estimators.backtest import Judge, cut_of
 from apiece.laws import Beyond, Laws, quantile
 from apiece.records import Stored, Table
 
-_POINTS: Final = 1_000  # that are judged, at most
-_FEWEST: Final = 10  # points with held-out contributions that say something
+_POINTS: Final = 1_000  # points in the backtest, at most
+_FEWEST: Final = 10  # points with held-out contributions, at least
 _STEP: Final = 2.5
 _LEAST: Final = 1.3  # widening that other data sets needed, see benchmarks/reach.py
 _MOST: Final = 2.0  # widening beyond which predictions are not confirmed

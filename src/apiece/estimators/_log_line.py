@@ -12,14 +12,14 @@ import numpy as np
 
 from apiece._base.typing import BoolArray, FloatArray, IntArray
 
-STEEPEST: Final = 20.0  # decays beyond are noise, and would carry c out of the range of numbers
+STEEPEST: Final = 20.0  # larger decays are noise, and c would overflow
 
 
 class Line(NamedTuple):
     """Lines fitted in log space; every field has shape ``(n_points,)``."""
 
-    decay: FloatArray  # within the steepest; 0 with fewer than two sizes
-    is_steep: BoolArray  # whether the decay had to be brought back to the steepest
+    decay: FloatArray  # at most `STEEPEST` in size; 0 with fewer than two sizes
+    is_steep: BoolArray  # whether the decay was cut to `STEEPEST`
     r2: FloatArray  # nan with fewer than three sizes
     var_log_height: FloatArray
     var_decay: FloatArray

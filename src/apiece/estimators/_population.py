@@ -38,11 +38,11 @@ from apiece.laws import FamilyBasis
 from apiece.records import Moments
 
 PRIOR_POINTS: Final = 20.0  # how many points the prior of shares and of the shape of S is worth
-WIDE_POINTS: Final = 3.0  # that of the shape for intervals
-_FIRST_POINTS: Final = 1.0  # and that of the size of S
+WIDE_POINTS: Final = 3.0  # points that the prior of the shape is worth, for intervals
+_FIRST_POINTS: Final = 1.0  # points that the prior of the size of S is worth
 _FIRST_SIGNAL: Final = 0.1  # variance of the signal relative to that of the noise
-_STEPS: Final = 120  # for many points; few may take more, which must get shorter and shorter
-_MANY: Final = 500  # points
+_STEPS: Final = 120  # steps for many points; fewer points may take more and shorter steps
+_MANY: Final = 500  # points, at least, to count as many
 _MEMORY: Final = 6  # steps that the next one is found from
 _LEAP: Final = 2.0  # farthest beyond a plain step, in the coordinates of `_flat`
 _FALL: Final = 1.0  # of the log evidence: a leap that loses more is taken back

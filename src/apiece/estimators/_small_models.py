@@ -29,7 +29,7 @@ from apiece.estimators._reader import (
 )
 
 _TRIALS: Final = 4  # subsets for each choice
-_SUBSETS: Final = 24  # and for each size
+_SUBSETS: Final = 24  # subsets for each size
 _NODES: Final = 15  # quantiles of the error of a prediction, for points with unknown targets
 
 

@@ -29,8 +29,8 @@ from apiece.laws import Laws, Series
 from apiece.records import Contributions, Table, Theory
 
 NOISE_DECAY: Final = 1.5  # noise falls about as k^-1.5
-_SIGNAL: Final = 2.0  # and expected contributions as k^-2
-_LEAST_SCALE: Final = 0.1  # of the median: quiet points do not decide alone
+_SIGNAL: Final = 2.0  # expected contributions fall about as k^-2
+_LEAST_SCALE: Final = 0.1  # least scale over the median: quiet points do not decide alone
 _STEPS: Final = 200
 _TINY: Final = 1e-300
 

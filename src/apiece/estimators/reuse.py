@@ -35,9 +35,9 @@ from apiece.records import Stored, StoredTrainings, Table, Trainings
 if TYPE_CHECKING:
     from apiece.data import Dataset
 
-_FEWEST: Final = 20  # trainings
-_MOST_CLASSES: Final = 30  # that have a feature each
-_SIZES: Final = 25  # at which a difference of means is turned into a law
+_FEWEST: Final = 20  # trainings, at least
+_MOST_CLASSES: Final = 30  # classes with a feature each, at most
+_SIZES: Final = 25  # sizes at which a difference of means is turned into a law
 _FAR: Final = 4.0  # standard deviations beyond which features are cut
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
-_DECAY_OF_DEVIATIONS: Final = 2.25  # from theory, and its spread
-_SPREAD_OF_DEVIATIONS: Final = 0.3
+_DECAY_OF_DEVIATIONS: Final = 2.25  # from theory
+_SPREAD_OF_DEVIATIONS: Final = 0.3  # standard deviation of that decay
 _OTHER: Final = 0.01  # variance of each term beyond that of power laws, for estimates
-_WIDE_OTHER: Final = 0.2  # and for intervals
+_WIDE_OTHER: Final = 0.2  # the same variance for intervals
 _FACTORS: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # on a covariance, and their shares
 _SHARES: Final = np.array([0.02, 0.08, 0.8, 0.08, 0.02])
 

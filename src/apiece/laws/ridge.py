@@ -19,10 +19,10 @@ from apiece.errors import DataError, FitError
 from apiece.laws._family import Term
 from apiece.laws._linear import Linear
 
-_STEP = np.sqrt(10.0)  # from one shift to the next
+_STEP = np.sqrt(10.0)  # factor from one shift to the next
 _FIRST, _LAST = 0.3, 10.0  # the least shift over the least size, and the largest over the largest
 _SHIFTED = 0.2  # standard deviation of a shifted term relative to that of 1/k, for estimates
-_WIDE_SHIFTED = 0.5  # and for intervals
+_WIDE_SHIFTED = 0.5  # the same for intervals
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _ROOM: Final = 17_500_000  # bytes before base64, which keeps the file below 25 MB
 _REACH: Final = 20  # how far beyond the sampled sizes the slider goes
-_LOSS_REACH: Final = 2  # and the law of the loss beyond the largest measured size
+_LOSS_REACH: Final = 2  # how far beyond the largest measured size the law of the loss goes
 _MOST_LABELS: Final = 1000
-_CURVE_ENTRIES: Final = 500_000  # of curves that the page reads instead of computing them: 2 MB
+_CURVE_ENTRIES: Final = 500_000  # numbers in curves that the page does not compute: 2 MB
 _FEWEST_SIZES: Final = 9
 _MOST_SIZES: Final = 65
 

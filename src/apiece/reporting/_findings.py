@@ -25,7 +25,7 @@ Advise = Callable[..., Advice]
 
 _QUICK: Final = ("auto", "logistic", "linear", "ridge", "poisson", "knn", "tree")
 _MOST_ASKED: Final = 25_000  # rows that are judged by default, by quick models: a minute or two
-_MOST_SLOW: Final = 2_000  # and by others
+_MOST_SLOW: Final = 2_000  # rows that are judged by default, by other models
 
 
 def find(

@@ -47,10 +47,10 @@ from apiece.uses._wrong import Rate, rate_of_wrong, suspect_labels, suspect_valu
 if TYPE_CHECKING:
     import pandas as pd
 
-_FOLDS: Final = 5  # that score
+_FOLDS: Final = 5  # folds that score in turns
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
 _MATTERS: Final = 0.005  # smallest gain of new labels that matters, as a share of the loss
-_MATTERS_VALUES: Final = 0.001  # that of dropped values: squared errors have long tails
+_MATTERS_VALUES: Final = 0.001  # the same for dropped values: squared errors have long tails
 _BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
 _LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
 _HARD: Final = 0.05  # share of rows that may be hard, and not wrong; at most half of the wrong ones
