@@ -48,9 +48,23 @@ class Target:
 
         ``where`` is what to call the rows in messages, such as ``"the candidates"``.
         """
-        return encode_target(
-            values, kind=self.kind, classes=self.classes, name=self.name, where=where
-        )
+        series = _complete(values, self.name, where=where)
+        if self.classes is None:
+            return quantities(series, self.name)
+        codes, labels = _distinct(series)
+        # Python compares 1, 1.0 and True as equal, which is what a second file's dtype needs.
+        code_of = {label: code for code, label in enumerate(self.classes.tolist())}
+        code_of_label = [code_of.get(label, -1) for label in labels.tolist()]
+        unseen = [
+            label for label, code in zip(labels.tolist(), code_of_label, strict=True) if code < 0
+        ]
+        if unseen:
+            raise DataError(
+                f"{where} hold the label {some(unseen)} of target {self.name!r}: expected labels "
+                f"among the pool's classes, {some(self.classes.tolist(), most=12)}. Remove those "
+                "rows, fix their labels, or add rows of that class to the pool."
+            )
+        return np.array(code_of_label, dtype=np.int64)[codes]
 
 
 def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
@@ -80,42 +94,6 @@ def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
             "kind='regression' (--task regression) if it is a quantity."
         )
     return Target("classification", order.astype(np.int64)[codes], classes, name)
-
-
-def encode_target(
-    values: pd.Series, *, kind: Kind, classes: AnyArray | None, name: str, where: str
-) -> AnyArray:
-    """Encode the target of further rows as that of the pool was.
-
-    Parameters
-    ----------
-    values
-        Labels or quantities, shape ``(n_rows,)``.
-    kind, classes
-        As in the pool's `Target`.
-    name, where
-        What to call the target and the rows in messages, such as ``"the candidates"``.
-
-    Returns
-    -------
-    AnyArray
-        Class codes (int64) or quantities (float64), shape ``(n_rows,)``.
-    """
-    series = _complete(values, name, where=where)
-    if classes is None:
-        return quantities(series, name)
-    codes, labels = _distinct(series)
-    # Python compares 1, 1.0 and True as equal, which is what a second file's dtype needs.
-    code_of = {label: code for code, label in enumerate(classes.tolist())}
-    code_of_label = [code_of.get(label, -1) for label in labels.tolist()]
-    unseen = [label for label, code in zip(labels.tolist(), code_of_label, strict=True) if code < 0]
-    if unseen:
-        raise DataError(
-            f"{where} hold the label {some(unseen)} of target {name!r}: expected labels among the "
-            f"pool's classes, {some(classes.tolist(), most=12)}. Remove those rows, fix their "
-            "labels, or add rows of that class to the pool."
-        )
-    return np.array(code_of_label, dtype=np.int64)[codes]
 
 
 def infer_kind(series: pd.Series) -> Kind:

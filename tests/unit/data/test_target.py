@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from apiece.data._target import encode_target, infer_kind, read_target
+from apiece.data._target import infer_kind, read_target
 
 
 def read(values, kind=None):
@@ -15,9 +15,7 @@ def read(values, kind=None):
 
 
 def encode(values, like):
-    return encode_target(
-        pd.Series(values), kind=like.kind, classes=like.classes, name="y", where="the candidates"
-    )
+    return like.encode(pd.Series(values), "the candidates")
 
 
 @pytest.mark.parametrize(
