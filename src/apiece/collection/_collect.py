@@ -258,7 +258,7 @@ def _check_sample(engine: Engine, *, has_groups: bool) -> None:
     usual = resolve_loss(None, kind=dataset.kind, has_proba=model.has_proba)
     is_usual = type(engine.metric) is type(usual)
     fits = is_described(model) and is_usual and surrogate_of(dataset, model).is_available
-    if has_groups or not fits or isinstance(engine, ReuseEngine):
+    if has_groups or not fits or engine.gives_trainings:
         raise PlanError(
             f"scoring='sample' is asked for {'groups' if has_groups else model.name} and "
             f"{engine.metric.name}: expected points, logistic, ridge or linear regression on "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apiece.engines import Engine, ReuseEngine, sample_of, surrogate_of
+from apiece.engines import Engine, sample_of, surrogate_of
 from apiece.errors import EngineError
 from apiece.records import Outcome, Plan, Task
 from apiece.store import Shard, TaskRows, TrainingRow, Unit, make_shard, make_training_shard
@@ -47,7 +47,7 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
             continue
         for name, count in outcome.notes.items():
             notes[name] = notes.get(name, 0) + count
-        if isinstance(engine, ReuseEngine):
+        if engine.gives_trainings:
             trainings.append(_training(task, outcome))
             continue
         good = ~np.isnan(outcome.delta)
@@ -67,7 +67,7 @@ def compute(engine: Engine, unit: Unit, tasks: list[Task]) -> Shard:
         if good.any():
             certificates.append(outcome.certificate)
     found: dict[str, Any] = {"end_task": unit.tasks.stop, "notes": notes, "failed": failed}
-    if isinstance(engine, ReuseEngine):
+    if engine.gives_trainings:
         return make_training_shard(unit.index, trainings, **found)
     return make_shard(unit.index, rows, certificate=float(np.fmax.reduce(certificates)), **found)
 

@@ -28,7 +28,7 @@ from apiece.collection._trainings import TrainingPlan, plan_trainings, scored_in
 from apiece.collection._weak import check_request
 from apiece.collection.pools import Pool
 from apiece.data import Dataset, Groups
-from apiece.engines import Engine, ReuseEngine
+from apiece.engines import Engine
 from apiece.errors import ApieceWarning, StoreError
 from apiece.records import EngineRecord, Stage
 from apiece.store import Manifest, Run, Store
@@ -117,7 +117,7 @@ class Collection:
     @property
     def is_reuse(self) -> bool:
         """Whether trainings are counted, each of which serves all points."""
-        return isinstance(self.engine, ReuseEngine)
+        return self.engine.gives_trainings
 
     @property
     def unit(self) -> str:

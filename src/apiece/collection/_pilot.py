@@ -100,7 +100,7 @@ def warn_if_random(engine: Engine, plan: Plan) -> None:
     if not isinstance(engine, RefitEngine | ReuseEngine):
         return
     task = plan[0]
-    part = replace(task, points=task.points[:4] if isinstance(engine, ReuseEngine) else _NOBODY)
+    part = replace(task, points=task.points[:4] if engine.gives_trainings else _NOBODY)
     try:
         one, two = (run_task(engine, part).loss for _ in range(2))
     except EngineError:  # it will be met again, and reported

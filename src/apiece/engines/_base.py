@@ -42,6 +42,8 @@ class Engine(ABC):
     is_quick
         Whether many points are valued at once for little more than one fit. Default sizes are
         then larger, and picks are valued together by default.
+    gives_trainings
+        Whether a task yields the losses of one training, for all points, in place of contributions.
     rows_per_shard
         How many contributions make a unit of work of a few seconds.
     made_for
@@ -73,6 +75,7 @@ class Engine(ABC):
     name: ClassVar[str]
     is_exact: ClassVar[bool] = True
     is_quick: ClassVar[bool] = False
+    gives_trainings: ClassVar[bool] = False
     rows_per_shard: ClassVar[int] = 50_000
     made_for: ClassVar[tuple[str, ...]] = ()
 

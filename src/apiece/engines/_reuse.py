@@ -43,6 +43,7 @@ class ReuseEngine(Engine):
     """
 
     name: ClassVar[str] = "reuse"
+    gives_trainings: ClassVar[bool] = True
     rows_per_shard: ClassVar[int] = 32
 
     @classmethod
