@@ -14,7 +14,7 @@ ideal finder, which knows the distribution of right and wrong values.
 
 With ``--resume`` the cells that an interrupted call has written are kept. With ``--keep-limits``
 the two finders, which take most of the time, are not asked again: what the file has of them stays.
-``--more`` measures the sets of ``more_data.py`` instead, without them, into
+``--more`` measures the sets of ``_more_data.py`` instead, without them, into
 ``decisions-more.json``.
 """
 
@@ -43,7 +43,7 @@ from threadpoolctl import threadpool_limits
 import apiece
 from _limits import best_labels, best_values, ideal_proba, own_probas
 from _results import Results, summary
-from more_data import KEEL, R_CLASSES, R_QUANTITIES, RARE
+from _more_data import KEEL, R_CLASSES, R_QUANTITIES, RARE
 
 CHOSEN_ON = (
     *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),

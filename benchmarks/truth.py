@@ -45,7 +45,7 @@ import numpy as np
 import apiece
 from _results import Results
 from _truth import means_at
-from more_data import R_QUANTITIES
+from _more_data import R_QUANTITIES
 
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),

