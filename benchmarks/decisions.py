@@ -42,8 +42,8 @@ from threadpoolctl import threadpool_limits
 
 import apiece
 from _limits import best_labels, best_values, ideal_proba, own_probas
-from _results import Results, summary
 from _more_data import KEEL, R_CLASSES, R_QUANTITIES, RARE
+from _results import Results, summary
 
 CHOSEN_ON = (
     *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),
@@ -306,7 +306,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", help="names with commas between; all by default")
-    parser.add_argument("--more", action="store_true", help="the sets of more_data.py")
+    parser.add_argument("--more", action="store_true", help="the sets of _more_data.py")
     parser.add_argument("--flipped", default="0,0.05,0.1,0.2")
     parser.add_argument("--n", type=int, default=1_000)
     parser.add_argument("--n-test", type=int, default=2_000)

@@ -43,9 +43,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import apiece
+from _more_data import R_QUANTITIES
 from _results import Results
 from _truth import means_at
-from _more_data import R_QUANTITIES
 
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),
