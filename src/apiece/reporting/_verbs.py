@@ -13,7 +13,7 @@ from apiece.records import Contributions
 from apiece.reporting._findings import find as find_for_report
 from apiece.reporting._report import write as write_report
 from apiece.reporting._serve import serve as serve_report
-from apiece.store import Run, laws_of
+from apiece.store import Run, check_laws, laws_of
 from apiece.uses import Advice, advise
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ def report(
     Path
         The file.
 
+    Raises
+    ------
+    DataError
+        If laws or dataset are those of another run.
+
     Examples
     --------
     >>> import tempfile
@@ -97,6 +102,9 @@ def report(
     'report.html'
     """
     known = laws_of(run, memory) if laws is None else laws
+    check_laws(known, run)
+    if dataset is not None:
+        dataset.check_is(known.provenance.dataset)
     found = find_for_report(
         run,
         known,

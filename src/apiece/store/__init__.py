@@ -2,7 +2,7 @@
 
 from apiece.store._filesystem import file_system, redacted
 from apiece.store._folder import FolderStore
-from apiece.store._laws import laws_of
+from apiece.store._laws import check_laws, laws_of
 from apiece.store._layout import Layout, Unit
 from apiece.store._manifest import Manifest, refuse_mismatch
 from apiece.store._memory import MemoryStore
@@ -37,6 +37,7 @@ __all__ = [
     "TaskRows",
     "TrainingRow",
     "Unit",
+    "check_laws",
     "decode_shard",
     "encode_shard",
     "file_system",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from apiece.data import Dataset, read_again
-from apiece.errors import ApieceError, StoreError
+from apiece.errors import ApieceError, DataError, StoreError
 from apiece.estimators import Estimator, as_estimator, default_method, fit, rebuilt
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
@@ -105,14 +106,9 @@ def _keep(laws: Laws, file: Path) -> None:
 
 def _refuse_foreign(file: Path, laws: Laws, run: Run) -> None:
     """Raise unless stored laws are of this run, perhaps of an earlier state of it."""
-    known, ours = laws.attrs, plain(run.attrs)
-    theirs = {name: known.get(name) for name in _IDENTITY}
-    differing = [name for name, value in theirs.items() if value != ours.get(name)]
+    differing = _differing(laws.attrs, run.attrs, _IDENTITY)
     if differing:
-        problem = "holds laws of another run (" + "; ".join(
-            f"{name} {_short(theirs[name])}, here {_short(ours.get(name))}" for name in differing
-        )
-        problem += ")"
+        problem = f"holds laws of another run ({differing})"
     elif not np.array_equal(laws.ids.astype(str), run.ids.astype(str)):
         problem = "holds laws of other points than the run values"
     elif laws.provenance.fitted_to is None:
@@ -122,6 +118,38 @@ def _refuse_foreign(file: Path, laws: Laws, run: Run) -> None:
     raise StoreError(
         f"{file} {problem}: expected laws of the contributions in {file.parent}. Fit them: apiece "
         f"fit {file.parent}, or in Python run.laws(refit=True)."
+    )
+
+
+def check_laws(laws: Laws, source: Run | Contributions) -> None:
+    """Refuse laws that say that they are of another run than what they are shown with.
+
+    Raises
+    ------
+    DataError
+        If dataset, model, metric, design, seed or groups are known of both and differ.
+
+    Examples
+    --------
+    >>> from apiece import synthetic
+    >>> laws = synthetic.random_laws(5, random_state=0)
+    >>> check_laws(laws, synthetic.sample(laws, samples=5, random_state=0))
+    """
+    known = [name for name in _IDENTITY if name in laws.attrs and name in source.attrs]
+    if differing := _differing(laws.attrs, source.attrs, known):
+        raise DataError(
+            f"laws are of another run ({differing}): expected laws of the contributions they are "
+            "shown with. Leave laws out, or pass run.laws()."
+        )
+
+
+def _differing(laws: Mapping[str, Any], run: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Say in which of some attributes laws and a run differ; empty if in none."""
+    theirs, ours = plain(laws), plain(run)
+    return "; ".join(
+        f"{name} {_short(theirs.get(name))}, here {_short(ours.get(name))}"
+        for name in names
+        if theirs.get(name) != ours.get(name)
     )
 
 

@@ -117,6 +117,7 @@ def boundary_relation(
     """
     import pandas as pd
 
+    dataset.check_is(laws.provenance.dataset)
     table = boundary(dataset, model=model)
     table.index = table.index.astype(str)
     table = table.loc[laws.ids.astype(str)]

@@ -11,6 +11,7 @@ import pytest
 
 import apiece
 from apiece import synthetic
+from apiece.errors import DataError
 from apiece.reporting import _findings
 from apiece.reporting._payload import unpack
 
@@ -62,6 +63,21 @@ def test_advice_and_the_law_of_the_loss_are_there_unasked(tmp_path):
         description["loss"]["curve"]
         == apiece.aggregate(run).mean(description["loss"]["curve_k"]).tolist()
     )
+
+
+def test_laws_and_data_of_another_run_are_refused(tmp_path):
+    mine, other = make_blobs(), make_blobs(seed=1)
+    run, foreign = (apiece.collect(data, samples=6, **OPTIONS) for data in (mine, other))
+    for shown in (run, run.contributions()):
+        with pytest.raises(DataError, match=r"laws are of another run \(dataset .*run.laws\(\)"):
+            report(shown, tmp_path, laws=foreign.laws())
+    again = apiece.collect(mine, samples=6, **{**OPTIONS, "random_state": 1})
+    with pytest.raises(DataError, match=r"another run \(seed 1, here 0\)"):
+        report(run, tmp_path, laws=again.laws())
+    with pytest.raises(DataError, match="this is another dataset"):
+        report(run, tmp_path, dataset=other)
+    assert not (tmp_path / "report.html").exists()
+    report(run, tmp_path, laws=run.laws(), advice=False)
 
 
 def test_they_are_left_out_where_that_is_asked(tmp_path):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,3 +136,6 @@ def test_the_relation_to_alpha_is_the_correlation_with_the_distance():
     assert_allclose(table.loc[("psi", "0", "spearman"), "agreement"], -1.0)
     assert table.loc[("alpha", "1", "spearman"), "n"] == 45
     assert np.isnan(table.loc[("log_abs_c", "all", "pearson"), "agreement"])
+    foreign = replace(laws, attrs={"dataset": make_blobs(n=90, seed=1).fingerprint})
+    with pytest.raises(DataError, match="another dataset"):
+        boundary_relation(foreign, dataset)
