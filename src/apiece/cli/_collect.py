@@ -35,7 +35,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--to", type=click.Path(path_type=Path), help="Folder; runs/NAME of DATA if omitted.")
+@click.option("--to", type=click.Path(), help="Folder; runs/NAME of DATA if omitted.")  # as typed
 @click.option(
     "--model",
     default="auto",
@@ -71,7 +71,7 @@ Repeat the command to continue a run that was interrupted; raise --samples to ex
 @common
 def collect(
     data: Path,
-    to: Path | None,
+    to: str | None,
     sizes: tuple[int, ...] | None,
     points: str | None,
     candidates: Path | None,
@@ -90,8 +90,8 @@ def collect(
     from apiece.store import redacted
 
     dataset = read(data, options)
-    to = place_for(data, _with(dataset, candidates), options) if to is None else to
-    where = redacted(str(to))
+    place = place_for(data, _with(dataset, candidates), options) if to is None else to
+    where = redacted(str(place))
     note(describe(data, dataset, where, options), quiet=quiet)
     try:
         run = apiece.collect(
@@ -100,12 +100,12 @@ def collect(
             points=_points(points, dataset.n_pool),
             candidates=candidates,
             n_jobs=jobs,
-            to=to,
+            to=place,
             progress=not quiet,
             **of_verb(options),
         )
     except KeyboardInterrupt:
-        _leave(to, where, quiet)
+        _leave(place, where, quiet)
     progress = run.progress()
     if as_json:
         emit(

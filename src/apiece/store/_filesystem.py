@@ -23,7 +23,7 @@ from apiece._base.optional import optional
 from apiece.errors import StoreError
 
 # A scheme has two letters or more: C:/ is a folder of Windows. Paths keep one slash of two.
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]*)*):(?:(/+)(.*))?")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]*)*:?):(?:(/+)(.*))?")
 _SECRET = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2}[^/@:\s]*):[^/@\s]*(?=@)")
 _STALE_SECONDS = 3600.0
 _LOCK_SECONDS = 30.0  # a lock is held for one read and one write
@@ -250,15 +250,21 @@ def file_system(where: str | Path) -> LocalFolder | ObjectStore:
     if address is None:
         return LocalFolder(Path(where).absolute())  # workers may run in another folder
     scheme, slashes, rest = address[1].lower(), address[2], (address[3] or "").rstrip("/")
-    if scheme in ("file", "local") and slashes:
-        return LocalFolder(Path("/" + rest))
-    if "::" in scheme or not rest:
-        problem = "chains several file systems" if "::" in scheme else "names no place"
+    is_local, problem = scheme in ("file", "local"), ""
+    if ":" in scheme:
+        problem = "chains several file systems"
+    elif is_local and slashes == "//":
+        problem = f"names the machine {rest.partition('/')[0]!r}"
+    elif not rest and not (is_local and slashes):
+        problem = "names no place"
+    if problem:
+        shown = redacted(f"{scheme}:{'/' if scheme.endswith(':') else '//'}{rest}")
         raise StoreError(
-            f"{redacted(f'{scheme}://{rest}')} {problem}: expected a folder, or a plain address "
-            "such as s3://bucket/run. Point `to` (--to) at one; a folder of such a name is ./name."
+            f"{shown} {problem}: expected a folder, file:///folder, or a plain address such as "
+            "s3://bucket/run. Point `to` (--to) at one; a folder of such a name needs its full "
+            "path."
         )
-    return ObjectStore(f"{scheme}://{rest}")
+    return LocalFolder(Path("/" + rest)) if is_local else ObjectStore(f"{scheme}://{rest}")
 
 
 def redacted(text: str) -> str:

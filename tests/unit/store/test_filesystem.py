@@ -14,10 +14,15 @@ from apiece.store import FolderStore, file_system, redacted
 
 @pytest.mark.parametrize(
     "where",
-    ["simplecache::s3://bkt/run", "filecache::file:///tmp/x", Path("simplecache::s3://b/r")],
+    [
+        "simplecache::s3://bkt/run",
+        "filecache::file:///tmp/x",
+        "filecache::/tmp/x",
+        Path("simplecache::s3://b/r"),
+    ],
 )
 def test_chained_file_systems_are_refused(where):
-    with pytest.raises(StoreError, match=r"cache::(s3|file)://.* chains several file systems"):
+    with pytest.raises(StoreError, match=r"cache::(s3:/|file:/)?/.* chains several file systems"):
         file_system(where)
 
 
@@ -27,12 +32,20 @@ def test_an_address_without_a_place_is_refused(where):
         file_system(where)
 
 
+@pytest.mark.parametrize("where", ["file://runs/a", "local://tmp", "file://localhost/tmp/x"])
+def test_a_file_on_another_machine_is_refused(where):
+    with pytest.raises(
+        StoreError, match=r"://.* names the machine '\w+': expected .*file:///folder"
+    ):
+        file_system(where)
+
+
 @pytest.mark.parametrize("where", ["file:///tmp/x", "file:/tmp/x", Path("file:///tmp/x"), "/tmp/x"])
 def test_addresses_of_files_are_folders(where):
     assert file_system(where).path == Path("/tmp/x")
 
 
-@pytest.mark.parametrize("where", ["runs/a", "a:b", "run: 2", "C:/run"])
+@pytest.mark.parametrize("where", ["runs/a", "a:b", "run: 2", "C:/run", "a::b"])
 def test_names_with_a_colon_are_folders(where):
     assert file_system(where).path == Path(where).absolute()
 
