@@ -202,6 +202,7 @@ class Collection:
             dataset,
             n_valued=1 if self.is_reuse else len(self.valued),
             samples=wanted.samples,
+            unit=self.unit,
             is_new=known is None,
             is_quick=engine.is_quick,
         )

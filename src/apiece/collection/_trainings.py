@@ -23,7 +23,6 @@ from apiece.errors import CardinalityError, PlanError
 from apiece.records import Stage, Task, stage_size
 
 DEFAULT: Final = 2_000  # trainings
-_MOST: Final = 1_000_000
 _SCORING: Final = 3_000  # rows that score at most, if rows take turns
 _OUTSIDE: Final = 1_000  # rows outside D whose losses are kept, next to a validation set
 _LEAST_OUTSIDE: Final = 0.25  # share of the pool that is left to score
@@ -126,7 +125,7 @@ def plan_trainings(
     Raises
     ------
     PlanError
-        If there is nothing to value, if ``share`` is given, or if there are too many trainings.
+        If there is nothing to value, or if ``share`` is given.
     CardinalityError
         If a size of the design does not leave rows to compare with, or to score.
 
@@ -147,11 +146,6 @@ def plan_trainings(
         raise PlanError(
             f"share={design.share} is given with engine 'reuse', in which every training serves "
             "all points: expected none. Leave share out."
-        )
-    if design.samples > _MOST:
-        raise PlanError(
-            f"trainings={design.samples:,} is more than can be planned: expected at most "
-            f"{_MOST:,}. Some thousands are enough for most uses."
         )
     most = int((1 - _LEAST_OUTSIDE) * n_pool)
     if design.k_max > most:

@@ -11,7 +11,7 @@ from apiece._base.typing import BoolArray
 from apiece.data import Dataset, small_data
 from apiece.errors import ApieceWarning, PlanError
 
-_MOST_SAMPLES: Final = 1_000_000
+_MOST: Final = 1_000_000  # contributions per point, or trainings
 _MANY_CONTRIBUTIONS: Final = 2 * 10**9  # some 20 GB of shards
 _SAME: Final = 0.9  # share of the validation rows
 _FAR: Final = 20.0  # standard deviations
@@ -19,7 +19,7 @@ _LEVELS: Final = 10  # values of a column; with fewer a rare one is not an extre
 
 
 def check_request(
-    dataset: Dataset, *, n_valued: int, samples: int, is_new: bool, is_quick: bool
+    dataset: Dataset, *, n_valued: int, samples: int, unit: str, is_new: bool, is_quick: bool
 ) -> None:
     """Warn of a dataset too small to learn from, of rows that score themselves, of a huge run.
 
@@ -31,11 +31,11 @@ def check_request(
     PlanError
         If planning alone would take hours.
     """
-    if samples > _MOST_SAMPLES:
+    if samples > _MOST:
+        few, is_of = (100, " contributions per point") if unit == "samples" else (2000, "")
         raise PlanError(
-            f"samples={samples:,} is more than can be planned: expected at most "
-            f"{_MOST_SAMPLES:,} contributions per point. A hundred are enough for most uses; "
-            "pass for example samples=100 (--samples 100)."
+            f"{unit}={samples:,} is more than can be planned: expected at most {_MOST:,}{is_of}. "
+            f"{few:,} are enough for most uses; pass for example {unit}={few} (--{unit} {few})."
         )
     if not is_new:
         return

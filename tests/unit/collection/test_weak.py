@@ -26,10 +26,19 @@ def arrays(n=60, n_val=40, rare=20):
     return X, y, V, np.arange(n_val) % 2
 
 
-def test_more_samples_than_can_be_planned_are_refused_at_once(blobs):
-    began = time.process_time()
-    with pytest.raises(PlanError, match="samples=100,000,000 is more than can be planned"):
-        apiece.collect(blobs, **{**SETTINGS, "samples": 100_000_000})
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"samples": 100_000_000},
+        {"samples": 100_000_000, "scoring": "rotating"},
+        {"trainings": 100_000_000, "engine": "reuse", "model": "tree"},
+    ],
+)
+def test_more_samples_or_trainings_than_can_be_planned_are_refused_at_once(blobs, asked):
+    began, unit = time.process_time(), next(iter(asked))
+    settings = {**SETTINGS, "samples": None, **asked}
+    with pytest.raises(PlanError, match=rf"{unit}=100,000,000 is more .* \(--{unit} \d+\)"):
+        apiece.collect(blobs, **settings)
     assert time.process_time() - began < 5.0
 
 
