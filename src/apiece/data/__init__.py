@@ -9,7 +9,7 @@ from apiece.data._demo import load_demo, read_again
 from apiece.data._groups import Groups, groups_of
 from apiece.data._options import FilePath
 from apiece.data._pictures import pictures_of
-from apiece.data._rows import join_rows, take_rows
+from apiece.data._rows import guarded, join_rows, take_rows
 from apiece.data._summary import small_data
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "FilePath",
     "Groups",
     "groups_of",
+    "guarded",
     "join_rows",
     "load_demo",
     "pictures_of",

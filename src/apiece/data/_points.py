@@ -15,7 +15,7 @@ from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray, FloatArray, IntArray, PointIds, Positions
 from apiece.data._fingerprint import digest
 from apiece.data._options import Kind
-from apiece.data._rows import Rows, as_dense, is_frame, parts_of, take_rows, why_not_dense
+from apiece.data._rows import Rows, as_dense, guarded, is_frame, parts_of, take_rows, why_not_dense
 from apiece.data._summary import count, describe_target
 from apiece.errors import DataError
 
@@ -148,9 +148,7 @@ class PointSet:
         for name in _ARRAYS:
             array = getattr(self, name)
             if isinstance(array, np.ndarray) and array.flags.writeable:
-                view = array.view()
-                view.flags.writeable = False
-                object.__setattr__(self, name, view)
+                object.__setattr__(self, name, guarded(array))
 
     def __repr__(self) -> str:
         points = f"{count(self.n_pool, 'point')} x {count(self.n_features, 'feature')}"
@@ -185,14 +183,14 @@ class PointSet:
         DataError
             If a sparse matrix is too large.
         """
-        return _read_only(self._as_numbers(self.rows))
+        return np.asarray(guarded(self._as_numbers(self.rows)))
 
     @cached_property
     def X_val(self) -> FloatArray:
         """Features of the validation set as a dense float64 matrix, like `points_X`."""
         if not self.n_validation:
             return self.points_X[:0]
-        return _read_only(self._as_numbers(self.rows_val))
+        return np.asarray(guarded(self._as_numbers(self.rows_val)))
 
     @cached_property
     def _as_numbers(self) -> Callable[[Rows], FloatArray]:
@@ -276,6 +274,7 @@ class PointSet:
         scored.__dict__.update(settings, rows_val=self.take(rows), y_val=self.y[rows], ids_val=None)
         cached = {name: part for name, part in vars(self).items() if name in _CACHED[:2]}
         scored.__dict__.update(cached)
+        scored._freeze()
         return scored
 
     def features(self, positions: IntArray | slice) -> FloatArray:
@@ -386,9 +385,3 @@ class PointSet:
         else:
             parts.append("all score in turns")
         return f"{', '.join(parts)}\n{describe_target(self, is_guess=is_guess)}"
-
-
-def _read_only(array: FloatArray) -> FloatArray:
-    view = array.view()
-    view.flags.writeable = False
-    return view

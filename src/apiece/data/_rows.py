@@ -49,6 +49,21 @@ def take_rows(rows: Rows, positions: IntArray | slice) -> Rows:
     return rows.iloc[positions] if is_frame(rows) else rows[positions]
 
 
+def guarded(rows: Rows) -> Rows:
+    """Return rows that a model can predict and not change: a read-only view of an array, or a copy.
+
+    Examples
+    --------
+    >>> guarded(np.eye(2)).flags.writeable
+    False
+    """
+    if not isinstance(rows, np.ndarray):
+        return rows.copy()
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
 def join_rows(first: Rows, second: Rows) -> Rows:
     """Return the rows of two parts, one below the other, in the type of the first.
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.data import Dataset
+from apiece.data import Dataset, guarded
 from apiece.engines._base import Engine
 from apiece.engines._models import weight_option
 from apiece.engines._seeds import seeded
@@ -120,7 +120,7 @@ def trained_on(dataset: Dataset, model: Any, positions: IntArray, seed: int) -> 
 
 def predicted(model: Any, rows: Any, dataset: Dataset, metric: Loss) -> AnyArray:
     """Return what a metric needs of a fitted model for some rows."""
-    rows = rows if isinstance(rows, np.ndarray) else rows.copy()  # arrays are read-only
+    rows = guarded(rows)
     if metric.needs not in ("proba", "decision"):
         return np.asarray(model.predict(rows))
     n, n_classes = rows.shape[0], dataset.n_classes

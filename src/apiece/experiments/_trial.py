@@ -10,7 +10,7 @@ import numpy as np
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray, Positions
 from apiece.collection import Design, DrawnPlan, drawn_from, make_plan
-from apiece.data import Dataset, take_rows
+from apiece.data import Dataset, guarded, take_rows
 from apiece.engines import Model, choose_engine
 from apiece.errors import PlanError
 from apiece.losses import Loss, LossLike
@@ -105,8 +105,9 @@ class Trial:
         data = self.dataset
         targets = data.points_y if y is None else y
         fitted = self.model.seeded(self.seed).fit(data.take(rows), targets[rows])
-        labels = np.asarray(fitted.predict(self.X_test))
-        seen = fitted.predict_proba(self.X_test) if self.metric.needs == "proba" else labels
+        labels = np.asarray(fitted.predict(guarded(self.X_test)))
+        is_proba = self.metric.needs == "proba"
+        seen = fitted.predict_proba(guarded(self.X_test)) if is_proba else labels
         scores = [-self.metric.value(self.y_test, seen)]
         if data.is_classification:
             scores.append(float(np.mean(labels == self.y_test)))

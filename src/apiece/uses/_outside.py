@@ -8,6 +8,7 @@ import numpy as np
 
 from apiece._base.rng import stream
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.data import guarded
 from apiece.engines import resolve_model
 from apiece.uses._plausible import mixture_weights, roughly
 
@@ -134,6 +135,7 @@ def mixed(each: FloatArray, target: AnyArray) -> FloatArray:
 
 def predict(model: Any, rows: Any, n_classes: int) -> FloatArray:
     """Return probabilities of all classes, also of those a model was not trained on, or values."""
+    rows = guarded(rows)
     if not n_classes:
         return np.asarray(model.predict(rows), dtype=np.float64)
     proba = np.zeros((rows.shape[0], n_classes))
