@@ -19,14 +19,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 import apiece
 from apiece.collection.pools import DaskPool
-from apiece.engines import RefitEngine
+from apiece.engines import RefitEngine, ReuseEngine
 from apiece.errors import EngineError, PlanError
 
 from conftest import make_blobs
+from faults import are_equal, columns
 
 CONNECT = "distributed.comm.timeouts.connect"
-COLUMNS = ("task", "k", "point", "delta", "loss")
 SETTINGS = {"model": "tree", "sizes": (6, 12), "samples": 30, "random_state": 1, "progress": False}
+REUSE = {"engine": "reuse", "metric": "brier", "samples": None, "trainings": 60}
+DESIGNS = {"fixed": {}, "rotating": {"scoring": "rotating"}, "reuse": REUSE}
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(sys.path),
@@ -36,11 +38,7 @@ ENVIRONMENT = {
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(RefitEngine, "rows_per_shard", 24)
-
-
-def columns(run):
-    table = run.contributions()
-    return [getattr(table, name).tolist() for name in COLUMNS]
+    monkeypatch.setattr(ReuseEngine, "rows_per_shard", 4)
 
 
 def files(folder):
@@ -94,14 +92,14 @@ class Dask:
             process.wait()
 
 
-def killing(process, n_shards=3, then=lambda: None):
-    """Return a listener of `collect` that kills a process once some shards are done.
+def killing(process, then=lambda: None):
+    """Return a listener of `collect` that kills a process once a fifth of the work is done.
 
     The collector waits for it, so shards are left to do whenever the process is killed.
     """
 
     def listen(event):
-        if event.done >= n_shards * RefitEngine.rows_per_shard and process.poll() is None:
+        if event.done >= event.total / 5 and process.poll() is None:
             process.kill()
             process.wait()
             then()
@@ -111,36 +109,36 @@ def killing(process, n_shards=3, then=lambda: None):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path):
+@pytest.mark.parametrize("design", DESIGNS)
+def test_dask_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path, design):
     import dask
     import distributed  # noqa: F401  # brings the settings that are set, and set back, below
 
-    dataset = make_blobs(n=24)
-    alone = apiece.collect(dataset, to=tmp_path / "alone", **SETTINGS)
+    dataset, settings = make_blobs(n=24), {**SETTINGS, **DESIGNS[design]}
+    alone = apiece.collect(dataset, to=tmp_path / "alone", **settings)
     with dask.config.set({CONNECT: "30s"}), Dask(tmp_path) as cluster:
         first = cluster.worker()
-        settings = {**SETTINGS, "backend": cluster.backend}
-        run = apiece.collect(dataset, to=tmp_path / "run", **settings)
+        there = {**settings, "backend": cluster.backend}
+        run = apiece.collect(dataset, to=tmp_path / "run", **there)
         assert files(tmp_path / "run") == files(tmp_path / "alone")
         assert not list((tmp_path / "run").glob(".*"))
-        assert columns(apiece.collect(dataset, **settings)) == columns(alone)  # not shared
+        in_memory = apiece.collect(dataset, **there)  # not shared
+        assert are_equal(columns(in_memory), columns(alone))
 
         cluster.worker()
-        run = apiece.collect(
-            dataset, to=tmp_path / "killed", on_progress=killing(first), **settings
-        )
+        run = apiece.collect(dataset, to=tmp_path / "killed", on_progress=killing(first), **there)
         assert first.returncode == -signal.SIGKILL
         assert run.is_complete
         assert files(tmp_path / "killed") == files(tmp_path / "alone")
 
         # a dead scheduler is given up quickly; a slow one that lives is not
         hurry = functools.partial(dask.config.set, {CONNECT: "2s"})
-        settings["on_progress"] = killing(cluster.scheduler, then=hurry)
+        there["on_progress"] = killing(cluster.scheduler, then=hurry)
         with pytest.raises(EngineError, match=r"no Dask scheduler answers.*What was done is store"):
-            apiece.collect(dataset, to=tmp_path / "lost", **settings)
+            apiece.collect(dataset, to=tmp_path / "lost", **there)
         assert cluster.scheduler.returncode == -signal.SIGKILL
         assert not apiece.open(tmp_path / "lost").is_complete
-        apiece.collect(dataset, to=tmp_path / "lost", **SETTINGS)
+        apiece.collect(dataset, to=tmp_path / "lost", **settings)
         assert files(tmp_path / "lost") == files(tmp_path / "alone")
 
 
@@ -160,16 +158,16 @@ def test_a_dask_worker_that_is_too_small_is_named(tmp_path):
 
 
 RAY = """
-import sys, threading, time, os, signal
+import json, sys, threading, time, os, signal
 from pathlib import Path
 import ray
 import apiece
-from apiece.engines import RefitEngine
+from apiece.engines import RefitEngine, ReuseEngine
 from conftest import make_blobs
 
-folder, kill = Path(sys.argv[1]), sys.argv[2] == "kill"
+folder, kill, settings = Path(sys.argv[1]), sys.argv[2] == "kill", json.loads(sys.argv[3])
 ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-RefitEngine.rows_per_shard = 24
+RefitEngine.rows_per_shard, ReuseEngine.rows_per_shard = 24, 4
 
 @ray.remote
 def pid():
@@ -187,10 +185,7 @@ def watch():
 killer = threading.Thread(target=watch)
 if kill:
     killer.start()
-apiece.collect(
-    make_blobs(n=24), model="tree", sizes=(6, 12), samples=30, random_state=1, progress=False,
-    backend="ray", to=folder,
-)
+apiece.collect(make_blobs(n=24), backend="ray", to=folder, **settings)
 if kill:
     killer.join()  # also on a machine so busy that the run was complete before it looked
 ray.shutdown()
@@ -198,11 +193,12 @@ ray.shutdown()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fate", ["live", "kill"])
-def test_ray_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path, fate):
-    apiece.collect(make_blobs(n=24), to=tmp_path / "alone", **SETTINGS)
+@pytest.mark.parametrize(("design", "fate"), [("fixed", "live"), *((d, "kill") for d in DESIGNS)])
+def test_ray_fills_a_store_like_a_local_run_and_survives_a_killed_worker(tmp_path, design, fate):
+    settings = {**SETTINGS, **DESIGNS[design]}
+    apiece.collect(make_blobs(n=24), to=tmp_path / "alone", **settings)
     done = subprocess.run(
-        [sys.executable, "-c", RAY, str(tmp_path / "run"), fate],
+        [sys.executable, "-c", RAY, str(tmp_path / "run"), fate, json.dumps(settings)],
         env={**ENVIRONMENT, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
         capture_output=True,
         text=True,
@@ -251,7 +247,7 @@ def test_a_unit_that_takes_three_workers_with_it_is_recorded_and_the_others_are_
     assert stored.progress().failed
     run = apiece.collect(dataset, to=tmp_path / "run", **settings)  # here the model is harmless
     assert run.is_complete
-    assert columns(run) == columns(apiece.collect(dataset, **settings))
+    assert are_equal(columns(run), columns(apiece.collect(dataset, **settings)))
 
 
 def test_a_surrounding_parallel_config_is_followed(tmp_path):
@@ -268,7 +264,7 @@ def test_a_surrounding_parallel_config_is_followed(tmp_path):
     with joblib.parallel_config(backend="threading", n_jobs=2):
         second = apiece.collect(dataset, to=tmp_path / "run", **SETTINGS)
         apiece.collect(dataset, **{**SETTINGS, "metric": metric})
-    assert columns(second) == columns(alone)
+    assert are_equal(columns(second), columns(alone))
     assert len(threads) > 1
 
 

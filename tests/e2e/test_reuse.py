@@ -1,4 +1,4 @@
-"""Runs of trainings: the same shards whatever interrupts them, and on any cluster."""
+"""Runs of trainings: the same shards whatever interrupts them; test_clusters.py has clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -18,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import apiece
 from apiece.cli import cli
 from apiece.engines import ReuseEngine
-from e2e.test_clusters import ENVIRONMENT, Dask, files
+from e2e.test_clusters import files
 
 from conftest import make_blobs
 from processes import start
@@ -84,45 +83,6 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(tmp_path):
     assert kills > 0
     shards = {name: part for name, part in files(tmp_path / "run").items() if name[0] != "."}
     assert shards == files(tmp_path / "whole")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_dask_fills_the_same_store(tmp_path, alone):
-    with Dask(tmp_path) as cluster:
-        cluster.worker()
-        apiece.collect(make_blobs(n=40), to=tmp_path / "run", backend=cluster.backend, **SETTINGS)
-    assert files(tmp_path / "run") == alone
-
-
-RAY = """
-import sys
-import ray
-import apiece
-from apiece.engines import ReuseEngine
-from conftest import make_blobs
-
-ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-ReuseEngine.rows_per_shard = 4
-apiece.collect(
-    make_blobs(n=40), engine="reuse", model="tree", metric="brier", sizes=(6, 12), trainings=60,
-    random_state=1, progress=False, backend="ray", to=sys.argv[1],
-)
-ray.shutdown()
-"""
-
-
-@pytest.mark.slow
-def test_ray_fills_the_same_store(tmp_path, alone):
-    done = subprocess.run(
-        [sys.executable, "-c", RAY, str(tmp_path / "run")],
-        env={**ENVIRONMENT, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert files(tmp_path / "run") == alone
 
 
 def test_the_commands_take_a_run_of_trainings(tmp_path, monkeypatch):
