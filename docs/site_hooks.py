@@ -22,13 +22,34 @@ _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?!http|#)[^)]*(?:\.cff|LICENSE|[A-Z_]{4
 
 _PRINTED = re.compile(r'<div class="highlight"><pre><span></span><code>(?=[^$<])([^<]*)</code>')
 _WIDEST = 110  # characters of a line of a printed table
+_COMMAND = re.compile(r"(apiece|make|pip|python) ")
+_ERROR = re.compile(r"(<td[^>]*>[^<±]*) (±) ([^<±]*)(?=</td>)")
+_DEFAULT = re.compile(  # the cells that mkdocs-click writes for an option
+    r"(<tr>\n<td><code>-.*</td>\n<td>.*</td>\n<td>.*)</td>\n<td>(.*)</td>\n</tr>"
+)
+_DOCUMENTED = re.compile(r"^::: apiece\.[\w.]+\.(\w+)$(\n    options:)?", re.MULTILINE)
 _RESULTS = re.compile(r"<!-- results: ([\w-]+) -->")
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#\s]+)\.(png|svg)\)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Fill some pages from the root or with names, and show pictures light or dark."""
-    return with_dark(filled(markdown, page.file.src_uri), Path(page.file.src_uri).parent)
+    text = with_public_names(filled(markdown, page.file.src_uri))
+    return with_dark(text, Path(page.file.src_uri).parent)
+
+
+def with_public_names(markdown: str) -> str:
+    """Head what the reference documents by the name that a script writes, such as `apiece.fit`."""
+    import apiece
+
+    def headed(match: re.Match[str]) -> str:
+        name = "open" if match[1] == "open_run" else match[1]
+        if name not in {*apiece.__all__, "open"}:
+            return match[0]
+        first = match[0].removesuffix(match[2] or "")
+        return f"{first}\n    options:\n      heading: apiece.{name}\n      toc_label: {name}"
+
+    return _DOCUMENTED.sub(headed, markdown)
 
 
 def with_dark(markdown: str, folder: Path) -> str:
@@ -67,7 +88,7 @@ def examples() -> str:
         lines = [line.strip() for line in (command.epilog or "").splitlines()]
         shown = [line for line in lines if line.startswith("apiece ")]
         if shown:
-            text += [f"**{name}**", "", "```sh", *shown, "```", ""]
+            text += [f"**{name}**", "", "```", *shown, "```", ""]
     return "\n".join(text)
 
 
@@ -113,13 +134,24 @@ def on_page_content(content: str, **_: Any) -> str:
         shown = convert(html.unescape(match[3]), display=display)
         return f'<div class="equation" tabindex="0">{shown}</div>' if display == "block" else shown
 
-    # mkdocs-click shows how click marks that an option has no default.
-    # A number stays with its error.
-    shown = _EQUATION.sub(mathml, content).replace("<code>Sentinel.UNSET</code>", "")
+    shown = _EQUATION.sub(mathml, content)
+    shown = shown.replace("<th>Description</th>\n<th>Default</th>", "<th>Description</th>")
+    shown = _DEFAULT.sub(_with_default, shown)
+    # The name of an option is not broken. A number stays with its error; phones show it below.
+    shown = re.sub(r"<code>(--?[a-z][\w-]*)</code>", r'<code class="option">\1</code>', shown)
+    shown = _ERROR.sub(r'\1 <span class="error">\2&nbsp;\3</span>', shown)
     return _PRINTED.sub(_wrapped, shown).replace(" ± ", "&nbsp;±&nbsp;")
 
 
+def _with_default(match: re.Match[str]) -> str:
+    """Put the default of an option into its description, for tables that fit a phone."""
+    # mkdocs-click shows how click marks that an option has no default.
+    default = match[2].replace("<code>Sentinel.UNSET</code>", "")
+    return f"{match[1]} Default: {default}.</td>\n</tr>" if default else f"{match[1]}</td>\n</tr>"
+
+
 def _wrapped(match: re.Match[str]) -> str:
-    """Let printed sentences wrap; tables stay as they are, and scroll."""
-    is_prose = max(map(len, match[1].splitlines()), default=0) > _WIDEST
+    """Let printed sentences and commands wrap; tables stay as they are, and scroll."""
+    lines = match[1].splitlines()
+    is_prose = max(map(len, lines), default=0) > _WIDEST or all(map(_COMMAND.match, lines))
     return match[0].replace('"highlight"', '"highlight wrapped"', 1) if is_prose else match[0]

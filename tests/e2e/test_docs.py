@@ -174,20 +174,49 @@ def test_pages_use_plain_words_short_sentences_and_defined_terms(page):
 def test_the_page_of_commands_has_the_examples_of_help_and_no_marks_of_click():
     shown = site_hooks.filled("<!-- examples -->", "reference/commands.md")
     assert "apiece advise reviews.csv --target label --text review -o advice.csv" in shown
-    assert shown.count("```sh") > 10
-    cell = "<td><code>Sentinel.UNSET</code></td>"
-    assert site_hooks.on_page_content(cell) == "<td></td>"
+    assert shown.count("```") > 20
+
+
+def test_the_default_of_an_option_stands_in_its_description():
+    cells = ["<code>--level</code>", "float", "Coverage.", "{}"]
+    row = "<tr>\n" + "".join(f"<td>{cell}</td>\n" for cell in cells) + "</tr>"
+    with_default = site_hooks.on_page_content(row.format("<code>0.9</code>"))
+    assert with_default.endswith("<td>Coverage. Default: <code>0.9</code>.</td>\n</tr>")
+    without = site_hooks.on_page_content(row.format("<code>Sentinel.UNSET</code>"))
+    assert without.endswith("<td>float</td>\n<td>Coverage.</td>\n</tr>")
 
 
 def test_a_number_is_not_torn_from_its_error_on_a_narrow_screen():
-    assert site_hooks.on_page_content("<td>0.3 ± 0.1</td>") == "<td>0.3&nbsp;±&nbsp;0.1</td>"
+    cell = '<td>0.3 <span class="error">±&nbsp;0.1</span></td>'
+    assert site_hooks.on_page_content("<td>0.3 ± 0.1</td>") == cell
+    assert site_hooks.on_page_content("<p>mean ± error</p>") == "<p>mean&nbsp;±&nbsp;error</p>"
 
 
-def test_printed_sentences_wrap_and_printed_tables_do_not():
+def test_the_name_of_an_option_is_not_broken():
+    option, code = "<code>--collect-until</code>", "<code>a - b</code>"
+    assert site_hooks.on_page_content(option) == '<code class="option">--collect-until</code>'
+    assert site_hooks.on_page_content(code) == code
+
+
+def test_printed_sentences_and_commands_wrap_and_printed_tables_do_not():
     block = '<div class="highlight"><pre><span></span><code>{}\n</code></pre></div>'
     sentence, table = block.format("word " * 30), block.format("point  value\n" * 30)
-    assert 'class="highlight wrapped"' in site_hooks.on_page_content(sentence)
+    commands = block.format("apiece advise a.csv\nmake demo")
+    for wrapped in (sentence, commands):
+        assert 'class="highlight wrapped"' in site_hooks.on_page_content(wrapped)
     assert site_hooks.on_page_content(table) == table
+
+
+def test_the_reference_heads_what_scripts_call_by_the_names_that_they_write():
+    page = "::: apiece.store.open_run\n::: apiece.laws.Laws\n    options:\n      members: [mean]\n"
+    assert site_hooks.with_public_names(page) == (
+        "::: apiece.store.open_run\n    options:\n      heading: apiece.open\n"
+        "      toc_label: open\n"
+        "::: apiece.laws.Laws\n    options:\n      heading: apiece.Laws\n      toc_label: Laws\n"
+        "      members: [mean]\n"
+    )
+    for module in ("::: apiece.errors\n", "::: apiece.uses.baselines\n"):
+        assert site_hooks.with_public_names(module) == module
 
 
 def documented():

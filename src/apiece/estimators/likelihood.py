@@ -67,11 +67,11 @@ class Likelihood(Estimator):
     r"""Maximum likelihood of one law per point with power-law noise; needs three contributions.
 
     $\alpha$ and $\beta$ lie in $[0, e^\text{bound}]$, as in the reference implementation, and
-    $\alpha, \beta/2 \sim \mathcal{N}(1, \text{prior\_sd}^2)$ before data. The
+    $\alpha, \beta/2 \sim \mathcal{N}(1, \tau^2)$ before data, with $\tau$ = ``prior_sd``. The
     covariance of $(\psi_\mathrm{ref}, \alpha)$ is the inverse of the Gauss-Newton information
     $\sum_k n_k k^{\beta} \nabla\psi_k \nabla\psi_k^\top / s^2$ and the prior's, with
     $s^2 = \hat\sigma^2 m / (m - 3)$ for $m$ contributions; nan where it is singular. The
-    information of the prior is $(t/z)^2/\text{prior\_sd}^2$, because it does not depend on the
+    information of the prior is $(t/z)^2/\tau^2$, because it does not depend on the
     noise: without information from contributions an interval has the width of the prior. ``sigma``
     is the maximum likelihood estimate.
 
