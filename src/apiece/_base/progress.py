@@ -93,6 +93,25 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
+def duration(seconds: float) -> str:
+    """Return an estimated time in words.
+
+    >>> duration(0.2), duration(40), duration(226), duration(8000)
+    ('1 second', '40 seconds', '4 minutes', '2 hours 13 minutes')
+    """
+    whole = max(1, round(seconds))
+    if whole < 90:
+        return _counted(whole, "second")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    parts = [_counted(hours, "hour")] if hours else []
+    parts += [_counted(minutes, "minute")] if minutes else []
+    return " ".join(parts)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 class Tracker:
     """Counts the steps of one piece of work and sends events to listeners.
 

@@ -141,7 +141,11 @@ def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[st
     ['stderr']
     """
     rows = flat(table)
-    columns = [_Column(str(name), rows.iloc[:, j]) for j, name in enumerate(rows.columns)]
+    alike = _alike([str(name) for name in rows.columns])
+    columns = [
+        _Column(str(name), rows.iloc[:, j], rows.iloc[:, alike[j]])
+        for j, name in enumerate(rows.columns)
+    ]
     left_out: list[str] = []
     if width is not None:
         for column in columns:
@@ -156,16 +160,36 @@ def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[st
     return [_GAP.join(column.cell(i) for column in columns).rstrip() for i in range(n)], left_out
 
 
+def _alike(names: list[str]) -> list[list[int]]:
+    """Return for every column the columns in its unit: an interval has that of its quantity.
+
+    >>> _alike(["value", "low", "high", "k"])
+    [[0, 1, 2], [0, 1, 2], [0, 1, 2], [3]]
+    """
+    owners: list[int] = []
+    for j, name in enumerate(names):
+        stem = name.removesuffix("_low").removesuffix("_high")
+        if name in ("low", "high") and owners:
+            owners.append(owners[-1])
+        else:
+            owners.append(names.index(stem) if stem in names else j)
+    return [[i for i, other in enumerate(owners) if other == owner] for owner in owners]
+
+
 class _Column:
     """The cells of a column as text, all padded to one width."""
 
-    def __init__(self, name: str, values: pd.Series[Any]) -> None:
+    def __init__(self, name: str, values: pd.Series[Any], alike: pd.DataFrame) -> None:
         from rich.cells import cell_len
 
         self.name = printable_line(name)
         self.is_number = values.dtype.kind in "iuf"
         is_float = values.dtype.kind == "f"
-        cells = format_numbers(values) if is_float else [format_cell(value) for value in values]
+        if is_float:
+            unit = alike.select_dtypes("float").to_numpy().ravel()
+            cells = format_numbers(values, among=unit)
+        else:
+            cells = [format_cell(value) for value in values]
         self.cells: list[str] = [self.name, *cells]
         self.width = max(map(cell_len, self.cells))
 
@@ -207,10 +231,11 @@ def _least(columns: list[_Column]) -> _Column:
     return (others or columns)[-1]
 
 
-def format_numbers(values: Iterable[float]) -> list[str]:
+def format_numbers(values: Iterable[float], *, among: Iterable[float] | None = None) -> list[str]:
     """Write the numbers of a column with as many decimals each: the largest has four digits.
 
     Whole numbers have no decimals. Columns of very small or very large numbers use exponents.
+    ``among`` are the numbers that decide, by default these: those of a value and its interval.
 
     >>> format_numbers([0.0310449, -0.00012345]), format_numbers([118750.0, 3.0])
     (['0.03104', '-0.00012'], ['118,750', '3'])
@@ -218,7 +243,8 @@ def format_numbers(values: Iterable[float]) -> list[str]:
     ['2.200e-07', '-1.000e-08']
     """
     numbers = [float(value) for value in values]
-    finite = [abs(x) for x in numbers if math.isfinite(x)]
+    deciding = numbers if among is None else [float(value) for value in among]
+    finite = [abs(x) for x in deciding if math.isfinite(x)]
     largest = max(finite, default=0.0)
     if largest and not _SMALLEST <= largest < _LARGEST:
         return [_or_dash(x, f"{x:.3e}") for x in numbers]

@@ -156,8 +156,8 @@ def _say_ends(laws: Laws, found: Mapping[str, Any], level: float) -> None:
         has_intervals = bool(table["low"].notna().any())
         best = table.nlargest(n, "low" if has_intervals else "value")
         worst = table.nsmallest(n, "high" if has_intervals else "value")
-        show_table(best, title=f"surely most valuable, {words.format('lower')}")
-        show_table(worst, title=f"surely least valuable, {words.format('upper')}")
+        show_table(best, title=f"most valuable, {words.format('lower')}")
+        show_table(worst, title=f"least valuable, {words.format('upper')}")
 
 
 def _texts(rows: Any, laws: Laws) -> AnyArray | None:

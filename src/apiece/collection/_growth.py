@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from apiece._base.progress import OnProgress, clock, tracking
+from apiece._base.progress import OnProgress, duration, tracking
 from apiece._base.rng import RandomState, seed_from
 from apiece._base.typing import BoolArray, Positions
 from apiece.collection._anchor import add_anchor
@@ -157,7 +157,8 @@ class Collection:
                 tracker.say(line)
             if known is None and tracker.is_followed and self.n_workers:
                 seconds = expected_seconds(engine, plan) / self.n_workers
-                tracker.say(f"estimate: about {clock(seconds)} with {self.n_workers} worker(s)")
+                workers = f"{self.n_workers} worker{'' if self.n_workers == 1 else 's'}"
+                tracker.say(f"estimate: about {duration(seconds)} with {workers}")
             try:
                 start_run(
                     store,

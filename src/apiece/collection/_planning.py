@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.arrow import ArrowTable
-from apiece._base.progress import clock
+from apiece._base.progress import duration
 from apiece._base.rng import RandomState
 from apiece.collection._collect import Scoring, collect, rotates
 from apiece.collection._pilot import choose_by_pilot
@@ -103,7 +103,7 @@ class Forecast(ArrowTable):
 
     def __repr__(self) -> str:
         lines = [
-            f"engine {self.engine}: {self.amount:,} {self.unit} take about {clock(self.seconds)}",
+            f"engine {self.engine}: {self.amount:,} {self.unit} take about {duration(self.seconds)}",
             (
                 f"expected correlation with endless sampling {self.correlation:.2f}; 90 % "
                 f"intervals of ± {self.width:.2g} standard deviations of the values"
@@ -113,7 +113,7 @@ class Forecast(ArrowTable):
             each = self.seconds / self.amount
             lines.append(
                 f"for a correlation of {_GOOD}: {self.needed:,} {self.unit}, about "
-                f"{clock(each * self.needed)}. Or value fewer points, or pass a faster model."
+                f"{duration(each * self.needed)}. Or value fewer points, or pass a faster model."
             )
         elif self.needed is None:
             lines.append(

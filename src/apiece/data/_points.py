@@ -371,7 +371,7 @@ class PointSet:
         >>> from apiece.data import Dataset
         >>> print(Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 3, [3, 5, 9, 5] * 3).summary())
         12 points to value, 1 feature, all score in turns
-        target target: 3 classes (3..9); kind='regression' (--task regression) if it is a quantity
+        target: 3 classes (3..9); kind='regression' (--task regression) if it is a quantity
         """
         parts = [f"{count(self.n_pool, 'point')} to value", count(self.n_features, "feature")]
         if self.n_candidates:

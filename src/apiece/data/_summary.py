@@ -34,12 +34,13 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
         Whether the kind was decided from the values, so that the line says how to change it.
     """
     name, classes = dataset.target_name, dataset.classes
+    name = "target" if name == "target" else f"target {name}"
     if classes is None:
         low, high = float(dataset.points_y.min()), float(dataset.points_y.max())
         is_whole = bool((np.floor(dataset.points_y) == dataset.points_y).all())
         change = "; kind='classification' (--task classification) if it is a class"
         hint = change if is_guess and is_whole else ""
-        return f"target {name}: a quantity from {low:,.6g} to {high:,.6g}{hint}"
+        return f"{name}: a quantity from {low:,.6g} to {high:,.6g}{hint}"
     is_number = classes.dtype.kind in "if"
     if is_number and len(classes) > 2:
         labels = f"{classes[0]}..{classes[-1]}"
@@ -48,7 +49,7 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
         labels += ", …" if len(classes) > _MOST_LABELS else ""
     change = "; kind='regression' (--task regression) if it is a quantity"
     hint = change if is_guess and is_number and len(classes) > 2 else ""
-    return f"target {name}: {count(len(classes), 'class', 'es')} ({labels}){hint}"
+    return f"{name}: {count(len(classes), 'class', 'es')} ({labels}){hint}"
 
 
 def small_data(dataset: PointSet) -> str | None:

@@ -89,10 +89,8 @@ class Advice(ArrowTable):
             f"{word} {_rows(int(count[word]))}" for word in ("relabel", "drop") if word in count
         ]
         if not parts:
-            return (
-                "Nothing to do: no change of the data was measured to make the model better."
-                + check
-            )
+            nothing = "Nothing to relabel or drop: no such change was measured to help the model."
+            return nothing + check
         what = " and ".join(parts)
         return f"{what[0].upper()}{what[1:]}: {self.changes('all')}.{check}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -152,7 +153,7 @@ def test_collect_says_how_long_it_will_take(data):
         progress=False,
         **TREE,
     )
-    assert any(line.startswith("estimate: about") for line in said)
+    assert any(re.match(r"estimate: about \d+ \w+ with 1 worker$", line) for line in said)
 
 
 def test_the_command_prints_a_plan(tmp_path):

@@ -64,7 +64,7 @@ def test_of_clean_data_nothing_is_changed(gap):
     X, y, _ = table(share=0.0, gap=gap)
     advice = advise(X, y)
     assert not advice["advice"].isin(["relabel", "drop"]).any()
-    assert advice.headline().startswith("Nothing to do")
+    assert advice.headline().startswith("Nothing to relabel or drop")
     assert (advice.effect.loc["all"] == 0).all()
 
 
