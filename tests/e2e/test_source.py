@@ -46,6 +46,22 @@ def test_value_of_a_table_collects_fits_and_remembers(folder):
     assert [path.name for path in (folder / "runs").iterdir()] == ["shop"]
 
 
+def test_value_shows_both_ends_by_interval_and_how_many_signs_are_clear(folder):
+    said = run("value", "shop.csv", "--target", "label", *FEW)
+    assert said.exit_code == 0, said.output
+    table = apiece.value(apiece.open(folder / "runs" / "shop"))
+    best, worst = table["low"].nlargest(10).index, table["high"].nsmallest(10).index
+    shown = [line.split()[0] for line in said.stdout.splitlines()]
+    assert [point for point in shown if point.isdigit()] == [*map(str, best), *map(str, worst)]
+    clear = ((table["low"] > 0) | (table["high"] < 0)).sum()
+    assert f"rows whose interval does not contain 0: {clear} of 260" in said.stdout
+    assert "-o FILE writes all 260 rows" in said.stderr
+    ranked = run("value", "shop.csv", "--top", "3")
+    assert [line.split()[0] for line in ranked.stdout.splitlines()[1:4]] == [
+        str(point) for point in table["value"].nlargest(3).index
+    ]
+
+
 def test_a_quantity_gets_a_model_for_quantities(folder):
     said = run("value", "shop.csv", "--target", "price", "--drop", "label", *FEW)
     assert said.exit_code == 0, said.output

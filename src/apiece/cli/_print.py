@@ -126,6 +126,16 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
         say_prose(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
 
 
+def show_ends(table: pd.DataFrame, n: int, level: float) -> None:
+    """Print the most and the least valuable points: those of which the interval says so."""
+    words = f"by the {{}} end of the {100 * level:.4g} % interval"
+    has_intervals = bool(table["low"].notna().any())
+    best = table.nlargest(n, "low" if has_intervals else "value")
+    worst = table.nsmallest(n, "high" if has_intervals else "value")
+    show_table(best, title=f"most valuable, {words.format('lower')}")
+    show_table(worst, title=f"least valuable, {words.format('upper')}")
+
+
 def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:
     """Return a table as lines of at most ``width`` characters, and the columns left out.
 
@@ -335,11 +345,13 @@ def deliver(
     as_json: bool,
     quiet: bool,
     *,
+    show: Callable[[], None] | None = None,
     then: Callable[[], None] | None = None,
 ) -> None:
     """Print a table or its first rows, as JSON if asked, and write all of it to a file.
 
-    ``then`` prints more about the table, before the line that says what it is for.
+    ``show`` prints other rows than the first, and ``then`` more about the table, before the line
+    that says what it is for.
     """
     if "caveat" in table.attrs:
         note(table.attrs["caveat"], quiet=quiet)
@@ -351,12 +363,17 @@ def deliver(
     if as_json:
         emit(records(table if scope is None else table.assign(scope=scope)))
         return
-    show_table(table.head(20))
+    if show is None:
+        show_table(table.head(20))
+    else:
+        show()
     if then is not None:
         then()
     closing = [] if scope is None else [in_words(scope)]
     if out is not None:
         closing.append(f"{len(table):,} rows written to {out}")
+    elif show is not None:
+        closing.append(f"-o FILE writes all {len(table):,} rows")
     elif len(table) > 20:
         closing.append(f"the first 20 of {len(table):,} rows; -o FILE writes all")
     if closing:

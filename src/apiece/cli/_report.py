@@ -20,7 +20,7 @@ from apiece.cli._print import (
     prepare_folder,
     say,
     say_prose,
-    show_table,
+    show_ends,
 )
 from apiece.cli._source import run_or_table
 from apiece.cli._units import unit_of, variance
@@ -152,12 +152,7 @@ def _say_ends(laws: Laws, found: Mapping[str, Any], level: float) -> None:
     n = min(_SHOWN, len(table) // 2)
     if n:
         say_prose(f"value: {unit}")
-        words = f"by the {{}} end of the {100 * level:.4g} % interval"
-        has_intervals = bool(table["low"].notna().any())
-        best = table.nlargest(n, "low" if has_intervals else "value")
-        worst = table.nsmallest(n, "high" if has_intervals else "value")
-        show_table(best, title=f"most valuable, {words.format('lower')}")
-        show_table(worst, title=f"least valuable, {words.format('upper')}")
+        show_ends(table, n, level)
 
 
 def _texts(rows: Any, laws: Laws) -> AnyArray | None:

@@ -12,7 +12,7 @@ from apiece._base.text import first_line
 from apiece.cli._common import Numbers, Sizes, common
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
-from apiece.cli._print import OUT, deliver, note
+from apiece.cli._print import OUT, deliver, note, say_prose, show_ends
 from apiece.cli._source import run_or_table
 from apiece.cli._units import everyday, unit_of, variance, with_r2
 from apiece.cli._words import KINDS
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from apiece.data import Dataset
     from apiece.store import Run
     from apiece.uses import Source
+
+_ENDS = 10  # points at each end
 
 
 @click.command(
@@ -81,7 +83,17 @@ def value(
         table = with_r2(table, laws)
         if not as_json:
             note(f"value: {unit_of(laws)}", quiet=quiet)
-    deliver(table.sort_values("value", ascending=False), out, as_json, quiet)
+    by_value = table.sort_values("value", ascending=False)
+    if len(table) <= 2 * _ENDS or options["top"] is not None:
+        deliver(by_value, out, as_json, quiet)
+        return
+
+    def show() -> None:
+        show_ends(by_value, _ENDS, options["level"])
+        clear = int(((table["low"] > 0) | (table["high"] < 0)).sum())
+        say_prose(f"rows whose interval does not contain 0: {clear:,} of {len(table):,}")
+
+    deliver(by_value, out, as_json, quiet, show=show)
 
 
 @click.command(

@@ -103,7 +103,10 @@ class Forecast(ArrowTable):
 
     def __repr__(self) -> str:
         lines = [
-            f"engine {self.engine}: {self.amount:,} {self.unit} take about {duration(self.seconds)}",
+            (
+                f"engine {self.engine}: {self.amount:,} {self.unit} take about "
+                f"{duration(self.seconds)}"
+            ),
             (
                 f"expected correlation with endless sampling {self.correlation:.2f}; 90 % "
                 f"intervals of ± {self.width:.2g} standard deviations of the values"

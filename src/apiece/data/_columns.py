@@ -8,6 +8,7 @@ numbers, saved row numbers, and strings that almost never repeat.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -18,11 +19,12 @@ from pandas.api import types
 
 from apiece._base.check import nearest, some
 from apiece.data._options import Names
-from apiece.errors import DataError
+from apiece.errors import ApieceWarning, DataError
 
 Role = Literal["numeric", "boolean", "categorical", "embedding", "text"]
 _MANY: Final = 50  # distinct strings above which a column that rarely repeats is no category
 _DISTINCT: Final = 0.9  # share of distinct strings above which a column rarely repeats
+_FEW: Final = 50  # rows, of which a feature may count up by chance
 _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
 
 
@@ -115,6 +117,7 @@ def decide_columns(
     features = tuple(name for name in table.columns if name not in skip)
     if not features:
         raise _no_features(table, skip)
+    _warn_of_row_numbers(table, features)
     return Columns(
         target=str(one["target"]),
         ids=one["ids"],
@@ -125,6 +128,22 @@ def decide_columns(
         dropped=named["drop"],
         impute=impute,
     )
+
+
+def _warn_of_row_numbers(table: pd.DataFrame, features: tuple[str, ...]) -> None:
+    """Warn of a feature that counts the rows, as a saved index does."""
+    count = np.arange(len(table))
+    for name in features if len(table) > _FEW else ():
+        column = table[name]
+        is_whole = types.is_integer_dtype(column.dtype) and not column.hasnans
+        if is_whole and (column.to_numpy() - column.iloc[0] == count).all():
+            warnings.warn(
+                f"column {name!r} counts the rows and is used as a feature. If it is a row number, "
+                f"let it name the points (ids={name!r}, --ids {name}) or drop it (drop=[{name!r}], "
+                f"--drop {name}).",
+                ApieceWarning,
+                stacklevel=4,
+            )
 
 
 def as_names(names: Names | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import apiece
 from apiece.data._columns import Roles, as_names, check_names, decide_roles
 
 
@@ -148,3 +149,14 @@ def test_names_are_one_or_several():
     assert as_names("ab") == ("ab",)
     assert as_names(()) == ()
     assert as_names(5) == ("5",)
+
+
+def test_a_feature_that_counts_the_rows_is_pointed_out():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"row": range(7, 107), "a": rng.normal(size=100), "y": [0, 1] * 50})
+    with pytest.warns(apiece.ApieceWarning, match=r"'row' counts the rows.*--ids row"):
+        apiece.Dataset.from_pandas(table, target="y")
+    for as_named in ({"ids": "row"}, {"drop": ["row"]}):
+        apiece.Dataset.from_pandas(table, target="y", **as_named)  # and no warning
+    shuffled = table.assign(row=rng.permutation(table["row"]))
+    apiece.Dataset.from_pandas(shuffled, target="y")
