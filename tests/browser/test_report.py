@@ -185,9 +185,23 @@ def test_the_order_of_numbers_is_that_of_numpy(page, power):
         assert order == expected.tolist()
 
 
+def test_the_points_that_are_surely_worth_most_come_first(page, either):
+    laws, _, url = either
+    page.open(url)
+    k = page.slide_to(400)
+    low, high = laws.interval(k, level=0.9)
+    assert page.listed()[:20] == laws.ids[np.argsort(-low, kind="stable")][:20].tolist()
+    page.js("document.querySelector('th.interval button').click()")
+    page.js("document.querySelector('th.interval button').click()")
+    assert page.listed()[:20] == laws.ids[np.argsort(-low, kind="stable")][:20].tolist()
+    page.js("document.querySelector('th.interval button').click()")
+    assert page.listed()[:20] == laws.ids[np.argsort(high, kind="stable")][:20].tolist()
+
+
 def test_the_slider_ranks_the_points_anew(page, either):
     laws, _, url = either
     page.open(url)
+    page.js("document.querySelector('th.value button').click()")
     orders = []
     for wanted in (110, 900, 15_000):
         k = page.slide_to(wanted)
@@ -549,6 +563,11 @@ def test_the_page_fits_its_width_and_every_control_has_a_name(page, power, width
     track = page.js("return document.querySelector('#ticks').getBoundingClientRect().right")
     assert ends == sorted(ends)
     assert ends[-1][1] <= track + 1  # a rounded pixel
+    cut = page.js("""
+        return [...document.querySelectorAll('td.value')].filter((e) =>
+          e.scrollWidth > e.clientWidth).map((e) => e.textContent)
+    """)
+    assert cut == []
     nameless = page.js("""
         return [...document.querySelectorAll('input, select, button')].filter((e) =>
           e.offsetParent !== null && !e.labels?.length && !e.getAttribute('aria-label')

@@ -161,7 +161,9 @@ def _title(laws: Laws, run: Run | None) -> str:
         return what
     file = (run.manifest.dataset.source or {}).get("file")
     name = "" if file is None else f"{Path(str(file)).name}: "
-    return f"{name}{what[0].lower() if name else 'W'}{what[1:]} for {run.manifest.dataset.target}"
+    target = run.manifest.dataset.target
+    what = f"{what[0].lower() if name else 'W'}{what[1:]}"
+    return f"{name}{what}" if target == "target" else f"{name}{what} for {target}"
 
 
 def _law_arrays(laws: Laws, level: float) -> dict[str, AnyArray]:

@@ -41,7 +41,7 @@ function showAdvised() {
     element("li", {}, [element("b", { text: name === "all" ? "together" : `${name} ${rows}` }), ...changes.map((text) => element("span", { text }))]),
   ));
   const list = (name) => {
-    state.sort = { key: "value", falling: name === "keep" };
+    state.sort = name === "keep" ? { key: "interval", falling: true } : { key: "value", falling: false };
     listOnly("advice", report.advices, name);
   };
   $("do-counts").replaceChildren(bars(report.advice_counts, list, "statuses compact"));

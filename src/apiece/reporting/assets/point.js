@@ -170,7 +170,7 @@ function pictureOf(point) {
 }
 
 function showNear() {
-  $("near-title").textContent = `Nearest points, by ${report.near.by}`;
+  $("near-title").textContent = `Nearest points by ${report.near.by}: label and value`;
   const words = (point) => [[labelOf(point), short(value[point])].filter(Boolean).join(", "), textOf(point)].filter(Boolean).join(" · ");
   const found = nearestTo(report, state.open, 6);
   $("near").replaceChildren(...found.map((point) => otherPoint(point, words(point))));

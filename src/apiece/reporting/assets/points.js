@@ -54,7 +54,7 @@ function tableColumns() {
   if (arrays.picture_start) found.push({ title: "Picture", className: "thumb", fill: fillPicture });
   found.push(
     number("value", "Value", value, "number value", "Sort by value at this size"),
-    { key: "width", title: `${percent} interval`, className: "interval", hint: "Sort by width", keys: () => highs.map((high, i) => high - lows[i]), fill: fillInterval },
+    { key: "interval", title: `${percent} interval`, className: "interval", hint: "Sort by the lower end; again, by the upper end", keys: nearEnds, fill: fillInterval },
   );
   if (arrays.label) found.push(words("label", "Label", labelOf, "words label"));
   if (arrays.label_number) found.push(number("label", "Label", arrays.label_number, "number", "Sort", 6));
@@ -136,6 +136,12 @@ function fillInterval(cell, i) {
   dot.style.left = `${place(value[i])}%`;
 }
 
+/* What a point is surely worth: the lower ends, or the upper ones for those that harm most. */
+function nearEnds(falling) {
+  const ends = falling ? lows : highs;
+  return ends.map((end, i) => (Number.isNaN(end) ? value[i] : end));
+}
+
 /* Bars are linear about zero and logarithmic far from it, so that none leaves its cell. */
 let [scaleOfBars, reachOfBars] = [1, 1];
 
@@ -193,7 +199,7 @@ function list(isPlaneSame = false) {
   const tests = filter();
   const { key, falling } = state.sort;
   const column = columns.find((one) => one.key === key);
-  const order = key === "value" && falling ? byValue : orderOf(column.keys(), falling);
+  const order = key === "value" && falling ? byValue : orderOf(column.keys(falling), falling);
   isListed.fill(tests.length ? 0 : 1);
   listed = tests.length ? order.filter((point) => tests.every((test) => test(point))) : order;
   if (tests.length) for (const point of listed) isListed[point] = 1;

@@ -13,7 +13,7 @@ let columns;
 const charts = {};
 const state = {
   k: 1,
-  sort: { key: "value", falling: true },
+  sort: { key: "interval", falling: true },
   region: null, // { x: [low, high], y: [low, high] } in the plane's axes
   open: -1,
   other: -1,

@@ -42,7 +42,8 @@ function affectedRows(point) {
     }
     return found.length ? [element("h4", { text: title }), element("ul", { className: "near" }, found)] : [];
   };
-  return [...part("Predicted better with it", 0), ...part("Predicted worse with it", each)];
+  const by = `with it: change of their ${metricWords()}`;
+  return [...part(`Predicted better ${by}`, 0), ...part(`Predicted worse ${by}`, each)];
 }
 
 function affectedRow(row, effect) {
