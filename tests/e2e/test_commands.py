@@ -64,7 +64,7 @@ def test_fit_show_value_select_tell_one_story(workplace):
 
     shown = run("show", workplace / "run", "--at", "30", "--top", "3")
     assert shown.exit_code == 0
-    assert "most helpful at k = 30" in shown.output
+    assert "most valuable at k = 30, by the lower end" in shown.output
 
     laws = apiece.Laws.load(workplace / "run" / "laws.parquet")
     best = str(laws.ids[np.nanargmax(laws.mean(30))])

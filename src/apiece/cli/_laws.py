@@ -19,6 +19,7 @@ from apiece.cli._print import (
     records,
     say,
     say_prose,
+    show_ends,
     show_table,
     write_table,
 )
@@ -166,9 +167,7 @@ def show(
     if whole:
         say_prose(whole.headline())
     say()
-    show_table(ranked.head(top), title=f"most helpful at k = {size:,}")
-    say()
-    show_table(ranked.tail(top)[::-1], title=f"most harmful at k = {size:,}")
+    show_ends(ranked, top, level, at=size)
     say()
     say_prose(_engine(run))
     say_prose(laws.summary())

@@ -118,7 +118,7 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, left_out = lines_of(table, width)
     if title is not None:
-        say(title)
+        say_prose(title)
     say(lines[0], bold=True)
     for line in lines[1:]:
         say(line)
@@ -126,14 +126,15 @@ def show_table(table: pd.DataFrame, *, title: str | None = None) -> None:
         say_prose(f"not shown: {', '.join(left_out)} (use a wider terminal, -o or --json)")
 
 
-def show_ends(table: pd.DataFrame, n: int, level: float) -> None:
+def show_ends(table: pd.DataFrame, n: int, level: float, *, at: int | None = None) -> None:
     """Print the most and the least valuable points: those of which the interval says so."""
-    words = f"by the {{}} end of the {100 * level:.4g} % interval"
+    where = "" if at is None else f" at k = {at:,}"
     has_intervals = bool(table["low"].notna().any())
+    words = f", by the {{}} end of the {100 * level:.4g} % interval" if has_intervals else ""
     best = table.nlargest(n, "low" if has_intervals else "value")
     worst = table.nsmallest(n, "high" if has_intervals else "value")
-    show_table(best, title=f"most valuable, {words.format('lower')}")
-    show_table(worst, title=f"least valuable, {words.format('upper')}")
+    show_table(best, title=f"most valuable{where}{words.format('lower')}")
+    show_table(worst, title=f"least valuable{where}{words.format('upper')}")
 
 
 def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:

@@ -86,7 +86,7 @@ def _title(laws: Laws) -> str:
 
 def _quantiles(values: FloatArray) -> str:
     low, middle, high = np.nanquantile(values, [0.05, 0.5, 0.95])
-    return f"median {middle:.3g}, 90 % of the points from {low:.3g} to {high:.3g}"
+    return f"median {middle:.3g}, 90 % of points {low:.3g} to {high:.3g}"
 
 
 def _signs(laws: Laws) -> tuple[float, float]:
