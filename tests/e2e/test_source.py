@@ -74,6 +74,9 @@ def test_another_target_goes_to_a_folder_of_its_own(folder):
         said = run("value", "shop.csv", "--target", target, "--drop", drop, *FEW)
         assert said.exit_code == 0, said.output
     assert {path.name for path in (folder / "runs").iterdir()} == {"shop", "shop-2"}
+    said = run("compare", "runs/shop", "runs/shop-2")
+    assert "warning: runs/shop and runs/shop-2 are of different data" in said.stderr
+    assert "different data" not in run("compare", "runs/shop", "runs/shop").stderr
 
 
 def test_a_table_that_changed_is_not_mistaken_for_the_old_one(folder):

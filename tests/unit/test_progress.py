@@ -120,6 +120,7 @@ def test_other_verbs_count_their_steps_too(blobs):
     backtest(run.contributions(), **follow("backtest"))
     apiece.select(run, take=3, at=20, redundancy="aware", dataset=blobs, **follow("select"))
     apiece.advise(run, dataset=blobs, **follow("advise"))
+    apiece.plan(blobs, sizes=(10, 20), **follow("plan"))
     for name, events in seen.items():
         assert events[-1].done > 0, name
         assert events[-1].total > 0, name

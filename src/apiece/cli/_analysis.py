@@ -69,6 +69,10 @@ def compare(
     if isinstance(one, Laws) and isinstance(two, Laws):
         import pandas as pd
 
+        if one.provenance.dataset != two.provenance.dataset:
+            both = f"{first} and {second}"
+            words = f"{both} are of different data: points with the same id are compared"
+            note(f"warning: {words}", quiet=quiet)
         laws = uses.compare_laws(one, two, top=top, level=level)
         table = pd.concat([table, laws], ignore_index=True)
     order = ["quantity", "measure", "agreement", "low", "high", "n"]

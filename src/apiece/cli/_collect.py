@@ -24,11 +24,10 @@ _EXAMPLE = """
 \b
 Examples:
   apiece collect reviews.csv --target label --text review --to runs/reviews
-  apiece collect houses.parquet --target price --model ridge --sizes 50:500 --to runs/houses
-  apiece collect reviews.csv --target label --candidates offer.csv --points none --to runs/offer
-  apiece collect reviews.csv --target label --groups source --group-size 50 --to runs/sources
+  apiece collect houses.parquet --target price --model ridge --sizes 50:500
+  apiece collect own.csv --target label --candidates offer.csv --points none
+  apiece collect reviews.csv --target label --groups source --group-size 50
 
-\b
 Repeat the command to continue a run that was interrupted; raise --samples to extend one.
 """
 

@@ -50,9 +50,8 @@ _FIT_EXAMPLES = """
 Examples:
   apiece fit runs/reviews
   apiece fit runs/reviews --family power
-  apiece fit runs/reviews --method amortized --data reviews.csv --target label --text review
+  apiece fit runs/reviews --method amortized --data reviews.csv --target label
 
-\b
 amortized learns from the features, which a run does not hold: name the file that collect read, with
 the same options.
 """

@@ -30,7 +30,8 @@ def plan(data: Path, jobs: int, as_json: bool, quiet: bool, **options: Any) -> N
 
     dataset = read_all(data, options)
     note(f"{data.name}: {dataset.summary(is_guess=options['task'] is None)}", quiet=quiet)
-    found = apiece.plan(dataset, n_jobs=jobs, **of_verb(options))
+    progress = False if quiet else None
+    found = apiece.plan(dataset, n_jobs=jobs, progress=progress, **of_verb(options))
     if as_json:
         names = ("engine", "unit", "amount", "seconds", "correlation", "width", "needed")
         emit({name: getattr(found, name) for name in names})

@@ -66,8 +66,8 @@ def _judge(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, Any]:
 
 @click.command(
     cls=SectionedCommand,
-    epilog="\b\nExamples:\n  apiece report runs/reviews -o reviews.html\n"
-    "  apiece report runs/reviews --data reviews.csv --ids id -o reviews.html",
+    epilog="\b\nExamples:\n  apiece report reviews.csv --target label --text review\n"
+    "  apiece report runs/reviews --slices country -o reviews.html",
 )
 @click.option(
     "--out",
@@ -168,7 +168,7 @@ def _texts(rows: Any, laws: Laws) -> AnyArray | None:
 
 
 @click.command(
-    epilog="\b\nExample:\n  apiece serve runs/reviews     (while apiece collect is under way)"
+    epilog="\b\nExample:\n  apiece serve runs/reviews   # while apiece collect is under way"
 )
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(

@@ -33,8 +33,8 @@ _ENDS = 10  # points at each end
     epilog="""
 \b
 Examples:
-  apiece value runs/reviews --kind shapley -o values.csv
-  apiece value runs/reviews --kind beta-shapley --beta 4,1 --sizes 100:1000 --top 20
+  apiece value reviews.csv --target label -o values.csv
+  apiece value runs/reviews --kind beta-shapley --beta 4,1 --top 20
   apiece value runs/reviews --source samples --json
 """,
 )

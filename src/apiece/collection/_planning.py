@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.arrow import ArrowTable
-from apiece._base.progress import duration
+from apiece._base.progress import OnProgress, current_tracker, duration, tracking
 from apiece._base.rng import RandomState
 from apiece.collection._collect import Scoring, collect, rotates
 from apiece.collection._pilot import choose_by_pilot
@@ -154,6 +154,8 @@ def plan(
     scoring: Scoring = "auto",
     random_state: RandomState = 0,
     n_jobs: int | None = None,
+    progress: bool | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Forecast:
     """Measure by a pilot what a collection will cost, and how sure its answer will be.
 
@@ -164,6 +166,8 @@ def plan(
     n_jobs
         How many workers there will be. The pilot runs in this process, and its times are divided
         by their number.
+    progress, on_progress
+        As for `collect`.
 
     Returns
     -------
@@ -201,14 +205,20 @@ def plan(
         "scoring": scoring,
         "random_state": random_state,
     }
-    run, n_pilot, seconds, factor = _grown(dataset, options, asked)
+    with tracking(
+        progress, on_progress, title="trying some training sets", unit="steps"
+    ) as tracker:
+        tracker.start(3)
+        run, n_pilot, seconds, factor = _grown(dataset, options, asked)
+        tracker.advance()
+        ratio = _noise_ratio(run, n_pilot)
+        tracker.advance()
     unit = "trainings" if run.has_trainings else "samples"
     usual = DEFAULT if run.has_trainings else _USUAL
     amount = int(asked[unit] or usual)
     if not run.has_trainings and trainings is not None and samples is None:
         amount = max(1, trainings // (len(positions(points, dataset)) + 1))  # as `collect` does
     each = seconds * factor / n_workers
-    ratio = _noise_ratio(run, n_pilot)
     amounts = sorted({max(1, round(amount * step)) for step in _FACTORS})
     error = {m: ratio / (ratio + m) if ratio < np.inf else 1.0 for m in {*amounts, amount}}
     needed = max(1, round(ratio * _GOOD**2 / (1 - _GOOD**2))) if ratio < np.inf else None
@@ -284,6 +294,7 @@ def _grown(
         began = time.perf_counter()
         collect(dataset, **options | {unit: few}, to=store)
         each = (time.perf_counter() - began) / (few + _TESTS)
+        current_tracker().advance()
         if unit == "trainings" and each * many > _SLOW:
             return Run(store), few, each, factor
         began = time.perf_counter()

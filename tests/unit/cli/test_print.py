@@ -99,6 +99,19 @@ def test_help_lists_every_command_once_within_the_terminal(width, monkeypatch):
     assert width < 80 or len(said.splitlines()) <= 45
 
 
+@pytest.mark.parametrize("name", cli.commands)
+def test_help_of_a_command_fits_a_terminal_of_80_columns(name):
+    said = CliRunner().invoke(cli, [name, "--help"], terminal_width=80).output
+    assert [line for line in said.splitlines() if len(line) > 80] == []
+
+
+def test_a_value_and_its_interval_have_equally_many_decimals():
+    table = pd.DataFrame({"value": [0.0015], "low": [-3e-5], "high": [4e-5], "stderr": [2e-5]})
+    cells = lines_of(table, None)[0][1].split()
+    assert cells[:3] == ["0.001500", "-0.000030", "0.000040"]
+    assert cells[3] == "2.000e-05"
+
+
 def test_numbers_of_a_column_have_as_many_decimals_and_dollars_have_no_exponent():
     table = pd.DataFrame({"price": [166_250.0, 9_063.5], "p": [0.25, 0.0001]})
     lines, _ = lines_of(table, None)
