@@ -62,6 +62,15 @@ def test_value_shows_both_ends_by_interval_and_how_many_signs_are_clear(folder):
     ]
 
 
+@pytest.mark.parametrize("command", ["value", "advise", "report"])
+@pytest.mark.parametrize("reads", [(), ("--target", "label")])
+def test_a_table_that_is_not_there_is_complained_of_as_a_file(folder, command, reads):
+    said = run(command, "shp.csv", *reads)
+    assert said.exit_code == 2
+    assert "there is no file 'shp.csv'" in said.stderr
+    assert "Did you mean 'shop.csv'?" in said.stderr
+
+
 def test_a_quantity_gets_a_model_for_quantities(folder):
     said = run("value", "shop.csv", "--target", "price", "--drop", "label", *FEW)
     assert said.exit_code == 0, said.output

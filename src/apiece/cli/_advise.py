@@ -12,7 +12,7 @@ from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, emit, note, records, say_prose, show_table, write_table
-from apiece.cli._source import next_command, remembered
+from apiece.cli._source import is_table, next_command, remembered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def advise(
     settings: dict[str, Any] = {"model": model, "metric": metric, "level": level}
     settings |= {"random_state": random_state, "progress": False if quiet else None}
     dataset = None if data is None else read_all(data, options)
-    run = remembered(source, options) if source.is_file() else open_run(source)
+    run = remembered(source, options) if is_table(source) else open_run(source)
     if run is None:
         dataset = read_all(source, options)
         about = dataset.summary(is_guess=options["task"] is None)

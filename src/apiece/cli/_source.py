@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_TABLES = frozenset({".csv", ".tsv", ".parquet", ".npz"})
 COLLECTING = ("model", "metric", "samples", "collect_until", "jobs")
 _COLLECT = (
     click.option("--model", default="auto", show_default=True, help=MODEL_HELP),
@@ -110,7 +111,7 @@ def run_of(
     """
     from apiece.store import open_run
 
-    if not source.is_file():
+    if not is_table(source):
         run = open_run(source)
     elif (known := remembered(source, options)) is not None:
         run = known
@@ -126,6 +127,16 @@ def run_of(
     return run
 
 
+def is_table(source: Path) -> bool:
+    """Return whether a path names a table, which may be missing, or else a run.
+
+    >>> is_table(Path("none.csv.gz")), is_table(Path("runs/none"))
+    (True, False)
+    """
+    is_named_so = bool(_TABLES.intersection(suffix.lower() for suffix in source.suffixes))
+    return source.is_file() or (is_named_so and not source.exists())
+
+
 def remembered(table: Path, options: Mapping[str, Any]) -> Run | None:
     """Return the run that a table was collected into, if nothing is said about how to read it.
 
@@ -133,7 +144,7 @@ def remembered(table: Path, options: Mapping[str, Any]) -> Run | None:
     """
     from apiece.store import open_run
 
-    if any(options.get(name) for name in READING):
+    if not table.is_file() or any(options.get(name) for name in READING):
         return None
     for place in _places(table):
         if not (place / "manifest.json").is_file():

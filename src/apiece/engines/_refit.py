@@ -92,9 +92,12 @@ class RefitEngine(Engine):
                     better = prediction + self.missing(fitted, positions)
                     missed = abs(float(self.metric.value(data.y_val, better)) - loss)
         except Exception as error:  # a user's model may raise anything; report it with the task
+            fix = "fix the model or the sizes and collect again"
+            if "only supported for dataframes" in str(error):  # as ColumnTransformer complains
+                fix = "read the table with preprocess=None, so that the model finds its columns"
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
-                f"{error}. Every other task is kept; fix the model or the sizes and collect again."
+                f"{str(error).rstrip('.')}. Every other task is kept; {fix}."
             ) from error
         if not np.isfinite(loss):
             raise EngineError(

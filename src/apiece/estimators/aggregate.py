@@ -167,10 +167,11 @@ class Aggregate(ArrowTable):
         """Describe the law in one line: the loss at the largest size known, and at twice that."""
         near, far = self.k_known, 2 * self.k_known
         low, high = self.interval(far)
+        sign = "-" if self.b < 0 else "+"
         return (
             f"loss {self.mean(near):.4g} at {near:,} points, "
             f"{self.mean(far):.4g} ({low:.4g} to {high:.4g}) at {far:,}; "
-            f"about {self.eps:.4g} + {self.b:.3g} / k^{self.lam:.3g}"
+            f"about {self.eps:.4g} {sign} {abs(self.b):.3g} / k^{self.lam:.3g}"
             + (f", {in_words(self.scope)}" if self.scope else "")
         )
 

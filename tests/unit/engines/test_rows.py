@@ -61,6 +61,9 @@ def test_a_pipeline_finds_columns_by_name_in_the_frame_that_was_given():
     run = apiece.collect(dataset, model=model, **SMALL)
     assert run.progress().is_complete
     assert run.manifest.engine.name == "refit"
+    encoded = Dataset.from_pandas(FRAME, target="y")
+    with pytest.raises(apiece.EngineError, match="read the table with preprocess=None"):
+        apiece.collect(encoded, model=model, **SMALL)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,14 @@ def test_constant_losses_are_a_floor_without_slope():
     assert_allclose(law.interval([10, 1000]), 0.7)
 
 
+def test_a_loss_that_rises_with_size_is_written_with_one_sign():
+    k = np.array([50.0, 100.0, 200.0, 400.0, 800.0])
+    law = fit_aggregate(table(k, 0.5 - 2 * k**-0.5))
+    assert law.b < 0
+    assert " - " in law.headline()
+    assert "+ -" not in law.headline()
+
+
 @pytest.mark.parametrize(("k", "n"), [([10, 20, 30], 3), ([10, 10, 20, 20], 4)])
 def test_too_few_sizes_or_tasks_are_refused(k, n):
     with pytest.raises(FitError, match=f"{n} losses at .* expected four tasks at three sizes"):
