@@ -153,5 +153,9 @@ def _with_default(match: re.Match[str]) -> str:
 def _wrapped(match: re.Match[str]) -> str:
     """Let printed sentences and commands wrap; tables stay as they are, and scroll."""
     lines = match[1].splitlines()
-    is_prose = max(map(len, lines), default=0) > _WIDEST or all(map(_COMMAND.match, lines))
-    return match[0].replace('"highlight"', '"highlight wrapped"', 1) if is_prose else match[0]
+    is_command = all(map(_COMMAND.match, lines))
+    if not is_command and max(map(len, lines), default=0) <= _WIDEST:
+        return match[0]
+    block = match[0].replace('"highlight"', '"highlight wrapped"', 1)
+    whole = r'\1<span class="option">\2</span>'  # which no line ends within
+    return re.sub(r"(\s)(--?[a-z][\w-]*)", whole, block) if is_command else block

@@ -201,9 +201,11 @@ def test_the_name_of_an_option_is_not_broken():
 def test_printed_sentences_and_commands_wrap_and_printed_tables_do_not():
     block = '<div class="highlight"><pre><span></span><code>{}\n</code></pre></div>'
     sentence, table = block.format("word " * 30), block.format("point  value\n" * 30)
-    commands = block.format("apiece advise a.csv\nmake demo")
+    commands = block.format("apiece advise a.csv --text review -o b.csv\nmake demo")
     for wrapped in (sentence, commands):
         assert 'class="highlight wrapped"' in site_hooks.on_page_content(wrapped)
+    shown = site_hooks.on_page_content(commands)
+    assert '<span class="option">--text</span> review <span class="option">-o</span> b' in shown
     assert site_hooks.on_page_content(table) == table
 
 
