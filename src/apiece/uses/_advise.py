@@ -380,7 +380,10 @@ def _advice(
     _, final = scores.choose(choices, everything)
     # The effect is measured on each fold by what the others choose.
     crossed = np.array([scores.choose(choices, fold != number) for number in range(_FOLDS)])[fold]
-    change, _ = _mean(_change(scores.loss, 0, crossed[:, 1]), scores.weight)
+    # Some of them may drop rows although the advice does not: that is no effect of the advice.
+    has_drops = choices[final][1] > choices[final][0]
+    followed = crossed[:, 1 if has_drops else 0]
+    change, _ = _mean(_change(scores.loss, 0, followed), scores.weight)
     if change >= 0:
         final = 0
     _, is_kept, is_new = doubt.follow(choices[final])
@@ -390,7 +393,7 @@ def _advice(
         "drop": (~is_kept, crossed[:, 0], crossed[:, 1]),
     }
     parts = {word: part for word, part in parts.items() if part[0].any()}
-    parts["all"] = (is_changed, 0, crossed[:, 1])
+    parts["all"] = (is_changed, 0, followed)
     return Advice(
         _rows_of_advice(table, doubt, is_kept, is_new),
         _effect(parts, scores, table, level, is_none=not is_changed.any()),

@@ -59,6 +59,19 @@ def test_following_the_advice_gains_on_rows_never_seen():
     assert loss(cleaned, kept) < loss(y, np.ones(len(y), dtype=bool)) - 0.01
 
 
+@pytest.mark.parametrize("seed", [3, 13])
+def test_what_only_relabels_has_the_effect_of_relabelling(seed):
+    # Here some folds drop rows too, and the advice for all rows does not.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, size=(400, 6))
+    y = (X[:, 0] - X[:, 1] + 0.7 * rng.normal(size=400) > 0).astype(int)
+    wrong = rng.choice(400, 40, replace=False)
+    y[wrong] = 1 - y[wrong]
+    effect = apiece.advise(Dataset.from_arrays(X, y, standardize=True)).effect
+    assert list(effect.index) == ["relabel", "all"]
+    assert effect.loc["relabel"].equals(effect.loc["all"])
+
+
 @pytest.mark.parametrize("gap", [0.3, 2.2], ids=["overlapping", "apart"])
 def test_of_clean_data_nothing_is_changed(gap):
     X, y, _ = table(share=0.0, gap=gap)
