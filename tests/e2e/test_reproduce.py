@@ -17,10 +17,11 @@ import apiece
 from apiece.cli import cli
 from apiece.papers import SCALES, estimate, measured, names, reproduce
 from apiece.papers._accuracy import PAPERS
-from apiece.papers._ceiling import Ceiling
+from apiece.papers._ceiling import Ceiling, common_noise
 from apiece.papers._runs import Means, Setting
 from apiece.papers._scale import Effort
 from apiece.papers._workspace import Workspace
+from apiece.records import Contributions
 
 
 def invoke(*words):
@@ -289,3 +290,33 @@ def test_the_ceiling_by_noise_is_reached_by_the_true_means():
         < 0.9
         < ceiling.at(1.05 * ceiling.samples_for(0.9))
     )
+
+
+@pytest.mark.parametrize("common", [0.0, 2.0])
+def test_the_ceiling_of_more_samples_knows_that_points_share_training_sets(common):
+    rng = np.random.default_rng(1)
+    n_points, n_sets, k = 600, 40, np.array([100, 1000])
+    true = rng.normal(size=(n_points, 2)) * [1.0, 0.5]
+
+    def drawn(n_sets):
+        """Training sets that hold a fifth of the points, which then have no contribution."""
+        size, noise = np.repeat([0, 1], n_sets), rng.normal(size=(2 * n_sets, n_points))
+        delta = true.T[size] + 3.0 * noise + common * rng.normal(size=(2 * n_sets, 1))
+        task, point = np.nonzero(rng.random(delta.shape) < 0.8)
+        return Contributions.from_arrays(
+            k=k[size[task]], point=point, delta=delta[task, point], task=task
+        )
+
+    table = drawn(n_sets)
+    means = Means.of(table)
+    found = common_noise(table, means)
+    # the variance of a sample of 40 normal numbers has a relative standard error of 0.23
+    assert_allclose(found, common**2, atol=0.1 + 0.6 * common**2)
+    ceiling = Ceiling.of(means, 0.8 * n_sets, found)
+    assert_allclose(ceiling.signal, [1.0, 0.25], atol=0.15)  # whatever the common noise is
+    n = 2000
+    psi = true + (rng.normal(size=(50, n_points, 2)) * 3 + rng.normal(size=(50, 1, 2)) * common) / (
+        n**0.5
+    )
+    left = ((psi - true) ** 2).sum(axis=1) / ((psi - psi.mean(axis=1, keepdims=True)) ** 2).sum(1)
+    assert_allclose(ceiling.at(n), (1 - left).mean(), atol=0.01)

@@ -13,6 +13,7 @@ from apiece.papers._drawing import setting_columns, words
 from apiece.papers._items import Artifact, count_axis, panels, paper_item
 from apiece.papers._runs import Means, Setting
 from apiece.papers._workspace import Workspace
+from apiece.records import Contributions
 
 ENOUGH: Final = 0.9
 _COUNTS: Final = (10, 30, 100, 300, 1000, 5000)
@@ -23,6 +24,9 @@ _MOST: Final = 1e9  # samples: beyond, the signal was not measured
 class Ceiling:
     r"""The signal of mean contributions and the noise of single ones, at each size.
 
+    Points that share training sets share a part of the noise. It moves their means together, so it
+    adds to the error of the true curves, but not to the spread of the means.
+
     Parameters
     ----------
     signal
@@ -31,17 +35,20 @@ class Ceiling:
         Variance of one contribution, averaged over points.
     samples
         Contributions behind each mean.
+    common
+        The part of ``noise`` that all points have in common.
     """
 
     signal: FloatArray
     noise: FloatArray
     samples: float
+    common: FloatArray | float = 0.0
 
     @classmethod
-    def of(cls, means: Means, samples: float) -> Ceiling:
+    def of(cls, means: Means, samples: float, common: FloatArray | float = 0.0) -> Ceiling:
         """Take the noise out of the spread of the means; one sample per point does not show it."""
         noise, spread = np.nanmean(means.variance, axis=0), np.nanvar(means.psi, axis=0)
-        return cls(spread - noise, samples * noise, samples)
+        return cls(spread - noise + common / samples, samples * noise, samples, common)
 
     @property
     def reached(self) -> float:
@@ -49,7 +56,7 @@ class Ceiling:
 
         $$1 - \frac{\mathbb{E}_i[s_{ik}^2 / n_{ik}]}{\mathrm{Var}_i[\bar\Delta_{ik}]}$$
         """
-        return float(np.mean(self.signal / (self.signal + self.noise / self.samples)))
+        return float(np.mean(self._by_size(self.signal, self.samples)))
 
     def at(self, samples: float) -> float:
         """Return the ceiling with some number of samples per size; no signal counts as 0.
@@ -57,8 +64,12 @@ class Ceiling:
         >>> Ceiling(np.array([1.0, 3.0]), np.array([1.0, 1.0]), 1.0).at(1.0)
         0.625
         """
-        signal = np.maximum(self.signal, 0.0)
-        return float(np.mean(signal / (signal + self.noise / samples)))
+        by_size = self._by_size(np.maximum(self.signal, 0.0), samples)
+        return float(np.mean(np.maximum(by_size, 0.0)))
+
+    def _by_size(self, signal: FloatArray, samples: float) -> FloatArray:
+        spread = signal + (self.noise - self.common) / samples
+        return np.asarray(1 - self.noise / samples / spread)
 
     def samples_for(self, goal: float) -> float:
         """Return the fewest samples per size that reach a ceiling; nan if no signal is known.
@@ -77,10 +88,31 @@ class Ceiling:
         return float(np.ceil(float(f"{high:.2g}")))
 
 
+def common_noise(table: Contributions, means: Means) -> FloatArray:
+    r"""Return the variance at each size that the points of a training set have in common.
+
+    With $r_{it}$ what the contribution of point $i$ to training set $t$ differs from the mean of
+    that point, and $m_t$ points, it is the mean over training sets of
+
+    $$\bar r_t^2 - \frac{1}{m_t (m_t - 1)} \sum_i (r_{it} - \bar r_t)^2.$$
+    """
+    size = np.searchsorted(means.k, table.k)
+    left = table.delta - means.psi[table.point, size]
+    _, first, where, m = np.unique(
+        table.task, return_index=True, return_inverse=True, return_counts=True
+    )
+    shift = np.bincount(where, weights=left) / m
+    own = np.bincount(where, weights=(left - shift[where]) ** 2) / np.maximum(m - 1, 1)
+    excess = np.where(m > 1, shift**2 - own / m, 0.0)
+    sets = np.bincount(size[first], minlength=len(means.k))
+    total = np.bincount(size[first], weights=excess, minlength=len(means.k))
+    return np.asarray(np.maximum(total, 0.0) / np.maximum(sets - 1, 1))
+
+
 def ceiling_of(work: Workspace, setting: Setting) -> Ceiling:
     """Return the ceiling of a grid."""
-    samples = setting_columns(work, setting)["samples per size"]
-    return Ceiling.of(work.means(setting), samples)
+    means, samples = work.means(setting), setting_columns(work, setting)["samples per size"]
+    return Ceiling.of(means, samples, common_noise(work.contributions(setting), means))
 
 
 @paper_item(
@@ -88,12 +120,14 @@ def ceiling_of(work: Workspace, setting: Setting) -> Ceiling:
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
-    note="The variance over points of the expected contributions, divided by itself plus the "
-    "variance of a mean of that many samples; averaged over sizes.",
+    note="What the true curves would reach against means of that many samples: 1 less the variance "
+    "of such a mean, divided by the variance of these means over points; averaged over sizes.",
 )
 def ceilings(work: Workspace) -> Artifact:
     """Ceilings of all grids against samples."""
     rows: list[dict[str, Any]] = []
+    if not work.grids("models"):
+        return Artifact.nothing()
     with panels(1, height=3.4) as (figure, (ax,)):
         for setting in work.grids("models"):
             columns = setting_columns(work, setting)
