@@ -18,6 +18,7 @@ from apiece.cli import cli
 from apiece.papers import SCALES, estimate, measured, names, reproduce
 from apiece.papers._accuracy import PAPERS
 from apiece.papers._ceiling import Ceiling, common_noise
+from apiece.papers._items import ITEMS
 from apiece.papers._runs import Means, Setting
 from apiece.papers._scale import Effort
 from apiece.papers._workspace import Workspace
@@ -243,9 +244,35 @@ def test_a_dataset_measured_later_is_added_and_one_measured_again_replaced(tmp_p
     text = (tmp_path / "out" / "smoke" / "figure4.md").read_text()
     assert "(figure4-imdb.png)" in text
     assert "| IMDB | logistic regression | 24 | " in text
+    shown = (tmp_path / "out" / "smoke" / "figure4-imdb.png").read_bytes()
+    reproduce("figure4", datasets=["imdb"], to=tmp_path / "out", **asked)
+    assert (tmp_path / "out" / "smoke" / "figure4-imdb.png").read_bytes() == shown
+    asked["models"] = ["svm"]
+    reproduce("figure4", datasets=["imdb"], to=tmp_path / "out", **asked)
+    kept = json.loads((tmp_path / "out" / "smoke" / "figure4.json").read_text())
+    assert kept["images"][-1] == "figure4-imdb-svm.png"  # the other one shows another model
+    asked["models"] = ["logistic", "svm"]
     reproduce("figure4", datasets=["imdb", "adult"], to=tmp_path / "out", **asked)
     kept = json.loads((tmp_path / "out" / "smoke" / "figure4.json").read_text())
     assert kept["images"] == ["figure4.png"]  # it shows both
+
+
+def test_the_ceilings_are_drawn_from_all_rows_also_those_measured_before(tmp_path, monkeypatch):
+    drawn, item = [], ITEMS["ceiling"]
+
+    def draw(table):
+        drawn.append(item.draw(table))
+        return drawn[-1]
+
+    monkeypatch.setitem(ITEMS, "ceiling", replace(item, draw=draw))
+    reproduce("ceiling", scale="paper", data="nowhere", to=tmp_path, stored=True, progress=False)
+    (figure,) = drawn
+    table = measured("ceiling")
+    lines = [line for ax in figure.axes for line in ax.get_lines() if len(line.get_xdata()) > 2]
+    assert len(lines) == len(table)
+    assert json.loads((tmp_path / "paper" / "ceiling.json").read_text())["images"] == [
+        "ceiling.png"
+    ]
 
 
 def test_the_numbers_of_the_documentation_need_no_data(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from apiece._base.typing import FloatArray
-from apiece.papers._drawing import setting_columns, words
+from apiece.papers._drawing import setting_columns
 from apiece.papers._items import Artifact, count_axis, panels, paper_item
 from apiece.papers._runs import Means, Setting
 from apiece.papers._workspace import Workspace
@@ -115,31 +115,44 @@ def ceiling_of(work: Workspace, setting: Setting) -> Ceiling:
     return Ceiling.of(means, samples, common_noise(work.contributions(setting), means))
 
 
+def draw(table: pd.DataFrame) -> Any:
+    """Draw the ceilings of all rows against samples, one panel for each model."""
+    curves = {count: f"{count:,} samples" for count in _COUNTS}
+    datasets = list(dict.fromkeys(table["data"]))
+    parts = list(table.groupby("model", sort=False))
+    with panels(len(parts)) as (figure, axes):
+        for (model, rows), ax in zip(parts, axes, strict=True):
+            for row in rows.to_dict("records"):
+                color = f"C{datasets.index(row['data'])}"
+                ceilings = [row[name] for name in curves.values()]
+                ax.plot(list(curves), ceilings, color=color, label=row["data"])
+                ax.plot(row["samples per size"], row["reached"], "o", color=color)
+            ax.axhline(ENOUGH, color="0.5", linestyle=":")
+            count_axis(ax, _COUNTS)
+            ax.tick_params(axis="x", labelsize="x-small")
+            ax.set(xlabel="samples per size", ylabel="ceiling by noise", ylim=(0, 1.02))
+            ax.set_title(model)
+            ax.legend(fontsize="x-small")
+    return figure
+
+
 @paper_item(
     "ceiling",
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
     note="What the true curves would reach against means of that many samples: 1 less the variance "
-    "of such a mean, divided by the variance of these means over points; averaged over sizes.",
+    "of such a mean, divided by the variance of these means over points; averaged over sizes. Dots "
+    "are the samples there are.",
+    draw=draw,
 )
 def ceilings(work: Workspace) -> Artifact:
-    """Ceilings of all grids against samples."""
-    rows: list[dict[str, Any]] = []
-    if not work.grids("models"):
-        return Artifact.nothing()
-    with panels(1, height=3.4) as (figure, (ax,)):
-        for setting in work.grids("models"):
-            columns = setting_columns(work, setting)
-            ceiling = ceiling_of(work, setting)
-            curve = {count: ceiling.at(count) for count in _COUNTS}
-            (line,) = ax.plot(curve.keys(), curve.values(), label=words(work, setting))
-            ax.plot(ceiling.samples, ceiling.reached, "o", color=line.get_color())
-            rows.append(columns | row(ceiling))
-        count_axis(ax, _COUNTS)
-        ax.set(xlabel="samples per size", ylabel="ceiling by noise", ylim=(0, 1.02))
-        ax.legend(fontsize="x-small")
-    return Artifact(pd.DataFrame(rows), figure)
+    """Ceilings of all grids by samples."""
+    rows = [
+        setting_columns(work, setting) | row(ceiling_of(work, setting))
+        for setting in work.grids("models")
+    ]
+    return Artifact(pd.DataFrame(rows))
 
 
 def row(ceiling: Ceiling) -> dict[str, Any]:

@@ -62,6 +62,9 @@ class PaperItem:
         Makes it.
     finish
         Adds columns that follow from the others, such as what explains a difference.
+    draw
+        Draws the figure from the rows, also those that were measured before; None if it shows more
+        than the rows have, so that `make` draws it.
     """
 
     name: str
@@ -72,6 +75,7 @@ class PaperItem:
     needs: tuple[str, ...]
     make: Callable[[Workspace], Artifact]
     finish: Callable[[pd.DataFrame], pd.DataFrame]
+    draw: Callable[[pd.DataFrame], Any] | None
 
     def here(self, table: pd.DataFrame) -> str:
         """Return points, samples and repeats of some rows, in words."""
@@ -95,11 +99,12 @@ def paper_item(
     scale: str = "",
     note: str = "",
     finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+    draw: Callable[[pd.DataFrame], Any] | None = None,
 ) -> Callable[[Callable[[Workspace], Artifact]], Callable[[Workspace], Artifact]]:
     """Register the decorated function as the maker of a table or figure."""
 
     def register(make: Callable[[Workspace], Artifact]) -> Callable[[Workspace], Artifact]:
-        ITEMS[name] = PaperItem(name, title, paper, scale, note, needs, make, finish)
+        ITEMS[name] = PaperItem(name, title, paper, scale, note, needs, make, finish, draw)
         return make
 
     return register

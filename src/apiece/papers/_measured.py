@@ -63,7 +63,7 @@ class Measured:
     parts
         Its rows, one part for each dataset, model and loss.
     images
-        Names of its image files.
+        Names of its image files; the one drawn now is the last.
     """
 
     name: str
@@ -110,11 +110,15 @@ class Measured:
         """Keep the parts about some datasets, by title."""
         return replace(self, parts=tuple(part for part in self.parts if part.key[0] in titles))
 
+    def with_image(self) -> Measured:
+        """Replace the images by one that shows all parts."""
+        return replace(self, images=(f"{self.name}.png",))
+
     def joined(self, new: Measured) -> Measured:
         """Replace and add parts.
 
         The new image replaces the earlier ones if it shows all parts; else it is one more, named
-        after its datasets.
+        after its datasets, and after its models if there are others of these datasets.
         """
         parts = {part.key: part for part in self.parts} | {part.key: part for part in new.parts}
         ordered = tuple(sorted(parts.values(), key=lambda part: part.place))
@@ -126,9 +130,12 @@ class Measured:
         if {part.key for part in self.parts} <= {part.key for part in new.parts}:
             return new.images
         names = {source.title: name for name, source in SOURCES.items()}
-        about = dict.fromkeys(names.get(part.key[0], part.key[0]) for part in new.parts)
+        names |= {title: name for name, title in TITLES.items()}
+        data, models = ({part.key[place]: None for part in new.parts} for place in (0, 1))
+        others = {part.key[1] for part in self.parts if part.key[0] in data} - set(models)
+        about = [names.get(key, key) for key in (*data, *(models if others else ()))]
         image = f"{self.name}-{'-'.join(about)}.png"
-        return tuple(dict.fromkeys([*self.images, image]))
+        return (*(each for each in self.images if each != image), image)
 
     def table(self) -> pd.DataFrame:
         """Return all rows."""

@@ -96,8 +96,11 @@ def reproduce(
         has_image = artifact.figure is not None
         new = Measured.of(each, artifact.table, artifact.note, has_image=has_image)
         measured = _earlier(work, each).joined(new)
+        figure = artifact.figure if new.parts else None
+        if item.draw is not None and measured.parts:
+            figure, measured = item.draw(measured.table()), measured.with_image()
         if measured.parts:
-            write(item, measured, artifact.figure if new.parts else None, folder)
+            write(item, measured, figure, folder)
             write_page(work, folder, note=note)
         elif name != "all":
             raise PlanError(
