@@ -288,6 +288,12 @@ def test_the_numbers_of_the_documentation_need_no_data(tmp_path):
     noisy = table[table["ceiling by noise"] < 0.9]
     assert set(below.index) | set(noisy.index) == set(table.index[table["why lower"] != ""])
     assert noisy["why lower"].str.contains("with .* samples|no signal").all()
+    curves = measured("ceiling").set_index(["data", "model"])
+    for data, model in zip(noisy["data"], noisy["model"], strict=True):
+        curve = curves.loc[(data, model)]
+        assert (curve["samples for 0.9"] > curve["samples per size"]) or curve[
+            "5,000 samples"
+        ] < 0.9
 
 
 def test_every_table_and_figure_has_stored_numbers_with_their_scale():
@@ -296,6 +302,7 @@ def test_every_table_and_figure_has_stored_numbers_with_their_scale():
         assert len(table) > 0
         assert "data" in table
         assert re.search(r"\d (points|samples|repeats)", table.attrs["scale"])
+        assert "repeat" in table.attrs["scale"]
         is_in_paper = name.startswith(("table", "figure"))
         assert not is_in_paper or "In the paper: " in table.attrs["scale"]
 

@@ -84,7 +84,8 @@ class PaperItem:
 
     def scales(self, table: pd.DataFrame) -> str:
         """Return points, samples and repeats of some rows, and those of the paper."""
-        parts = {"Here": self.here(table), "In the paper": self.scale}
+        here = [self.here(table), *(() if "repeats" in table else ["one repeat"])]
+        parts = {"Here": ", ".join(filter(None, here)), "In the paper": self.scale}
         return " ".join(f"{name}: {words}." for name, words in parts.items() if words)
 
 

@@ -142,14 +142,13 @@ class Measured:
         return pd.DataFrame([row for part in self.parts for row in part.rows])
 
     def notes(self) -> list[str]:
-        """Return the notes; with the datasets they are about if they differ."""
-        about: dict[str, list[str]] = {}
+        """Return the notes; with what they are about if that is not all parts."""
+        about: dict[str, list[Part]] = {}
         for part in self.parts:
-            if part.note:
-                about.setdefault(part.note, []).append(str(part.key[0]))
+            about.setdefault(part.note, []).append(part)
         if len(about) < 2:
-            return list(about)
-        return [f"{', '.join(dict.fromkeys(data))}: {note}" for note, data in about.items()]
+            return [note for note in about if note]
+        return [f"{self._about(parts)}: {note}" for note, parts in about.items() if note]
 
     def origins(self) -> str:
         """Return a sentence on the code that measured the rows, by dataset if it differs."""

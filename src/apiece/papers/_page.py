@@ -60,7 +60,7 @@ def write_page(work: Workspace, folder: Path, page: Path | None = None, note: st
     written = [name for name in names() if (folder / f"{name}.md").is_file()]
     said: dict[str, str] = {}
     sections = [_short(ITEMS[name], Measured.read(name, folder), said) for name in written]
-    text = _once(_opening(work, folder, note) + "".join(sections))
+    text = _opening(work, folder, note) + "".join(sections)
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
@@ -79,15 +79,6 @@ def _copy(file: Path, to: Path) -> None:
         shutil.copyfile(file, to)
     except OSError as error:
         raise cannot_write(to, error) from error
-
-
-def _once(text: str) -> str:
-    """Return a page without the notes that an earlier table has already."""
-    kept: list[str] = []
-    for paragraph in text.split("\n\n"):
-        if paragraph.startswith(("#", "|", "In the paper", "![")) or paragraph not in kept:
-            kept.append(paragraph)
-    return "\n\n".join(kept)
 
 
 def _opening(work: Workspace, folder: Path, note: str) -> str:
@@ -139,8 +130,8 @@ def _kind(item: PaperItem) -> str:
 def _short(item: PaperItem, measured: Measured, said: dict[str, str]) -> str:
     """Return the section of the page: images, and what can be compared with the paper.
 
-    ``said`` has what earlier sections state of the paper and of scales, and where; this one adds
-    its own.
+    ``said`` has what earlier sections state of the paper, of scales and in notes, and where; this
+    one adds its own.
     """
     kind, table = _kind(item), item.finish(measured.table())
     part = _compared(table)
@@ -153,18 +144,21 @@ def _short(item: PaperItem, measured: Measured, said: dict[str, str]) -> str:
         lines += [f"![{kind}]({image})", ""]
     if len(part):
         lines += [markdown(_wide(part) if "method" in part else part), ""]
-    for note in (item.note, *measured.notes()):
-        lines += [note, ""] if note else []
+    notes = list(filter(None, (item.note, *measured.notes())))
+    for note in notes:
+        lines += [note, ""] if note not in said else []
     scales = {"Here": item.here(table), "In the paper": item.scale}
-    known = {said.get(words) for words in scales.values()}
+    scales = {where: words for where, words in scales.items() if words}
     states = [
         f"{where}: {f'as for {said[words]}' if words in said else words}."
         for where, words in scales.items()
-        if words
     ]
+    repeated = dict.fromkeys(said[note] for note in notes if note in said)
+    states += [f"Notes: as for {' and '.join(repeated)}."] if repeated else []
+    known = {said.get(words) for words in (*scales.values(), *notes)}
     if len(known) == 1 and None not in known:
         states = [f"Scale: as for {known.pop()}."]
-    said.update({words: kind for words in scales.values() if words and words not in said})
+    said.update({words: kind for words in (*scales.values(), *notes) if words not in said})
     return "\n".join([*lines, " ".join([*states, f"[Numbers]({item.name}.csv)"]), ""])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -72,3 +73,17 @@ def test_the_page_of_the_documentation_shows_the_packaged_numbers():
         images = [part.split(")")[0] for part in section.split("](")[1:] if ".png" in part]
         assert all((ROOT / "docs" / image).is_file() for image in images)
         assert bool(images) == name.startswith("figure") or name in ("ceiling", "aggregate")
+
+
+def test_every_part_of_the_page_says_its_scale_and_the_papers():
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    said = {}
+    for name in names():
+        section = text.split(f": {ITEMS[name].title}\n")[1].split("\n## ")[0]
+        last = section.strip().splitlines()[-1]
+        kinds = re.findall(r"as for ((?:Table|Figure) \d+)", last)
+        assert all(kind in said for kind in kinds)
+        words = " ".join([last, *(said[kind] for kind in kinds)])
+        said[re.sub(r"(\d)", r" \1", name.capitalize(), count=1)] = words
+        assert re.search(r"\d (points|samples|repeats)", words), name
+        assert not ITEMS[name].scale or "In the paper: " in words, name
