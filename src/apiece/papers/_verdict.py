@@ -10,15 +10,15 @@ import pandas as pd
 from apiece.papers._ceiling import ENOUGH
 from apiece.papers._runs import PAPER_LOSS, TITLES
 
-_FITS: Final = 0.9  # R² from which a law is said to hold
+_FITS: Final = 0.9  # of the R² that noise allows, from which a law is said to hold
 _ACCURATE: Final = 0.9  # correlation from which an estimator is said to be accurate
 _HEAD: Final = ("here", "by which number", "points and samples")
 _RULES: Final = (
     "Numbers are the lowest and the highest over datasets; samples are per size. *Yes* and *no* "
-    "without names are about all of them. A law holds from "
-    f"an R² of {_FITS}, and is too noisy to judge where noise allows less than {ENOUGH}. An "
-    f"estimator is accurate from a correlation of {_ACCURATE}. A choice helps most if no other is "
-    "better by more than a standard error."
+    f"without names are about all of them. A law holds from {_FITS} of the R² that noise allows, "
+    f"and is too noisy to judge where that is less than {ENOUGH}. An estimator is accurate from a "
+    f"correlation of {_ACCURATE}. A choice helps most if no other is better by more than a "
+    "standard error."
 )
 Tables = Callable[[str], pd.DataFrame]
 
@@ -57,17 +57,21 @@ def _power_laws(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
             continue
         known = rows[rows["ceiling by noise"] >= ENOUGH]
         noisy = rows[rows["ceiling by noise"] < ENOUGH]
-        holds = list(known["data"][known["measured"] >= _FITS])
-        fails = list(known["data"][known["measured"] < _FITS])
+        fits = known["measured"] >= _FITS * known["ceiling by noise"]
+        holds, fails = list(known["data"][fits]), list(known["data"][~fits])
         said = f"yes on {_list(holds)}" if holds else ""
         said = "yes" if len(holds) == len(rows) else said
         said += f"{'; ' if said else ''}not on {_list(fails)}" if fails else ""
         if len(noisy):
             said += f"{'; ' if said else ''}not shown on {_list(noisy['data'])}, too noisy"
+        cells = [
+            f"{row['data']} {row['measured']:.2f} of {row['ceiling by noise']:.2f}"
+            for row in rows.to_dict("records")
+        ]
         yield (
             f"power laws: {title} (Table 1)",
             said,
-            f"R² {_span(rows['measured'])}; noise allows {_span(rows['ceiling by noise'])}",
+            f"R², of what noise allows: {', '.join(cells)}",
             _scale(rows),
         )
 
