@@ -21,6 +21,7 @@ from apiece.papers._ceiling import Ceiling, common_noise
 from apiece.papers._items import ITEMS
 from apiece.papers._runs import Means, Setting
 from apiece.papers._scale import Effort
+from apiece.papers._valuation import one_turn
 from apiece.papers._workspace import Workspace
 from apiece.records import Contributions
 
@@ -159,6 +160,28 @@ def test_an_estimate_counts_the_additions(tmp_path):
 def test_values_from_more_samples_are_nearer_to_the_truth(made):
     few, many = (pd.read_csv(made / "smoke" / f"table{i}.csv").set_index("method") for i in (3, 4))
     assert many.loc["Monte Carlo", "measured"] > few.loc["Monte Carlo", "measured"] > 0.5
+
+
+def test_a_network_learns_from_the_whole_pool_and_is_judged_on_the_valued_points(tmp_path):
+    pytest.importorskip("torch")
+    scale = replace(SCALES["smoke"], network=True, network_samples=10, counts=(10,), truth=40)
+    work = Workspace(tmp_path, tmp_path, scale, ("synthetic",))
+    table = ITEMS["table3"].make(work).table
+    trained = table.set_index("method")["trained on"]
+    assert trained["amortized"] == work.dataset("synthetic").n_pool
+    assert trained.drop("amortized").isna().all()
+    assert (table["points"] == scale.grid["logistic"].points).all()
+    pool = apiece.open(work.folder(Setting("synthetic", design="pool"))).contributions()
+    first, second = (one_turn(pool, 5, turn) for turn in (0, 1))
+    assert set(first.counts()) == set(second.counts()) == {5}
+    # blocks of points have training sets of their own: points share few
+    assert len(np.unique(pool.task)) > 10
+    rows = set(zip(first.task.tolist(), first.point.tolist(), strict=True))
+    assert not rows & set(zip(second.task.tolist(), second.point.tolist(), strict=True))
+    # without the pool, as from earlier versions, it learns from the valued points
+    work.folder(Setting("synthetic", design="pool")).rename(tmp_path / "elsewhere")
+    table = ITEMS["table3"].make(replace(work, stored=True)).table.set_index("method")
+    assert table.loc["amortized", "trained on"] == scale.grid["logistic"].points
 
 
 def test_an_estimate_names_every_run_and_its_size(tmp_path):

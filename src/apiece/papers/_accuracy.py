@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 import apiece
-from apiece._base.typing import FloatArray
+from apiece._base.typing import FloatArray, IntArray
 from apiece.estimators import Amortized, Bayes, Likelihood
 from apiece.laws import Laws
 from apiece.papers._items import Artifact, count_axis, decades, panels, paper_item
@@ -24,19 +24,28 @@ from apiece.papers._runs import Setting
 from apiece.papers._workspace import Workspace
 from apiece.plots import plot_agreement, plot_curves
 from apiece.plots._style import size_axis
+from apiece.records import Contributions
 
 METHODS: Final = ("likelihood", "amortized", "bayes")
 PAPERS: Final = Likelihood("power", prior_sd=None)
-_MOST: Final = 100  # samples for networks: with more they have no advantage
 
 
 def fitted(work: Workspace, method: str, samples: int, dataset: str) -> Laws:
     """Fit power laws to the first training sets alone, about ``samples`` for each point."""
     table = work.contributions(Setting(dataset, design="uniform"))
-    first = table.where(table.task < samples)
+    first = table.where(turns(table, samples) == 0)
     if method == "amortized":
         return apiece.fit(first, Amortized("power"), dataset=work.dataset(dataset))
     return apiece.fit(first, PAPERS if method == "likelihood" else Bayes("power"))
+
+
+def turns(table: Contributions, samples: int) -> IntArray:
+    """Return for each row to which turn of so many training sets it belongs, from 0.
+
+    Runs may be incomplete, so training sets are counted, not their numbers.
+    """
+    _, place = np.unique(table.task, return_inverse=True)
+    return np.asarray(place // samples)
 
 
 def has_network(work: Workspace) -> bool:
@@ -84,7 +93,9 @@ def _by_size(work: Workspace, lead: str) -> pd.DataFrame:
     rows = []
     for method in METHODS:
         for samples in work.scale.counts:
-            if method == "amortized" and (samples > _MOST or not has_network(work)):
+            if method == "amortized" and (
+                samples > work.scale.network_samples or not has_network(work)
+            ):
                 continue
             laws = fitted(work, method, samples, lead)
             for setting in filter(work.has, runs):
@@ -107,7 +118,7 @@ def figure2(work: Workspace) -> Artifact:
     if lead is None:
         return Artifact.nothing()
     table = work.contributions(Setting(lead, design="uniform"))
-    part = table.where(table.task < samples)
+    part = table.where(turns(table, samples) == 0)
     laws = fitted(work, "likelihood", samples, lead)
     clear = np.abs(laws.mean(laws.k_ref)) / laws.stderr(laws.k_ref)
     row = int(np.nanargmax(np.where(laws.mean(laws.k_ref) > 0, clear, np.nan)))

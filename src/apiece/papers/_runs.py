@@ -21,7 +21,8 @@ class Setting:
     """One run: a dataset, a model, a loss, and which sizes are sampled.
 
     ``grid`` has log-spaced sizes, ``uniform`` random ones in the same range, and ``beyond`` those
-    larger than it; ``candidates`` are the points to add, also at random sizes of that range.
+    larger than it; ``candidates`` are the points to add, also at random sizes of that range, and
+    ``pool`` are all points, for the amortized estimator.
     """
 
     dataset: str

@@ -48,8 +48,9 @@ class Scale:
         Points to choose from for an addition, and contributions per point for their values.
     additions
         The experiments of adding points.
-    network
-        Whether the amortized estimator is included.
+    network, network_samples
+        Whether the amortized estimator is included, and the most contributions per point that it
+        learns from: with more it has no advantage.
 
     Examples
     --------
@@ -69,6 +70,7 @@ class Scale:
     candidate_samples: int = 500
     additions: tuple[Addition, ...] = ()
     network: bool = True
+    network_samples: int = 100
 
 
 SCALES: Final[dict[str, Scale]] = {

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 import apiece
 from apiece._base.files import write_whole
 from apiece.estimators import Amortized
 from apiece.papers import _paper
-from apiece.papers._accuracy import PAPERS, has_network, scores
+from apiece.papers._accuracy import PAPERS, has_network, scores, turns
 from apiece.papers._items import Artifact, count_axis, panels, paper_item
 from apiece.papers._runs import Setting
 from apiece.papers._workspace import Workspace
@@ -32,25 +33,56 @@ OURS: Final = "bayes"
 _COLUMNS: Final = ("method", "samples", "repeat", "R²", "Pearson", "Spearman")
 
 
-def _methods(work: Workspace, dataset: str) -> dict[str, Callable[[Contributions], pd.DataFrame]]:
+class _Part(NamedTuple):
+    """Contributions of the valued points, so many of each, and which turn of them it is."""
+
+    table: Contributions
+    samples: int
+    repeat: int
+
+
+def _methods(work: Workspace, dataset: str) -> dict[str, Callable[[_Part], pd.DataFrame]]:
     """Return the estimators of values by name, in the order of the tables.
 
-    The amortized estimator is included if torch is installed.
+    The amortized estimator is included if torch is installed. It learns from as many contributions
+    of every point of the pool, if they were collected, as in the paper; else from those of the
+    valued points.
     """
-    data, sizes = work.dataset(dataset), work.scale.sizes
+    data, sizes, pool = work.dataset(dataset), work.scale.sizes, _pool(work, dataset)
 
-    def by_law(**settings: Any) -> Callable[[Contributions], pd.DataFrame]:
-        return lambda part: apiece.value(apiece.fit(part, **settings), sizes=sizes)
+    def by_law(**settings: Any) -> Callable[[_Part], pd.DataFrame]:
+        return lambda part: apiece.value(apiece.fit(part.table, **settings), sizes=sizes)
+
+    def by_network(part: _Part) -> pd.DataFrame:
+        table = part.table if pool is None else one_turn(pool, part.samples, part.repeat)
+        laws = apiece.fit(table, Amortized("power"), dataset=data)
+        return apiece.value(laws, sizes=sizes).loc[part.table.ids]
 
     methods = {
-        "Monte Carlo": lambda part: apiece.value(part, source="samples"),
+        "Monte Carlo": lambda part: apiece.value(part.table, source="samples"),
         "likelihood": by_law(method=PAPERS),
-        "amortized": by_law(method=Amortized("power"), dataset=data),
+        "amortized": by_network,
         OURS: by_law(method="bayes", family="series"),
     }
     if not has_network(work):
         del methods["amortized"]
     return methods
+
+
+def _pool(work: Workspace, dataset: str) -> Contributions | None:
+    """Return contributions of all points of the pool; None if there are none."""
+    setting = Setting(dataset, design="pool")
+    is_known = has_network(work) and work.has(setting)
+    return work.contributions(setting) if is_known else None
+
+
+def one_turn(table: Contributions, samples: int, repeat: int) -> Contributions:
+    """Return so many contributions of each point: the first ones, or those after some turns."""
+    order = np.lexsort((table.task, table.point))
+    counts = table.counts()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return table.where(rank // samples == repeat)
 
 
 def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
@@ -60,8 +92,9 @@ def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
     again.
     """
     setting = Setting(dataset, design="uniform")
-    table = work.contributions(setting)
-    path = work.folder(setting).with_name(f"{dataset}-values-{len(table)}.csv")
+    table, pool = work.contributions(setting), _pool(work, dataset)
+    seen = len(table) if pool is None else f"{len(table)}-{len(pool)}"
+    path = work.folder(setting).with_name(f"{dataset}-values-{seen}.csv")
     if not path.is_file():
         scored = _valuations(work, dataset, table)
         write_whole(path, scored.to_csv(index=False).encode())
@@ -69,16 +102,17 @@ def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
 
 
 def _valuations(work: Workspace, dataset: str, table: Contributions) -> pd.DataFrame:
-    n_tasks = int(table.task.max()) + 1
-    rows = []
+    n_tasks, rows = len(np.unique(table.task)), []
     for samples in work.scale.counts:
         for repeat in range(min(_REPEATS, n_tasks // (2 * samples))):
-            mine = table.task // samples == repeat
+            mine = turns(table, samples) == repeat
             truth = apiece.value(table.where(~mine), source="samples")["value"].to_numpy()
             for method, values in _methods(work, dataset).items():
-                if method == "amortized" and repeat >= _NETWORKS.get(samples, 0):
+                most = min(_NETWORKS.get(samples, 0), work.scale.network_samples // samples)
+                if method == "amortized" and repeat >= most:
                     continue
-                estimate = values(table.where(mine))["value"].to_numpy()
+                part = _Part(table.where(mine), samples, repeat)
+                estimate = values(part)["value"].to_numpy()
                 where = {"method": method, "samples": samples, "repeat": repeat}
                 rows.append(where | scores(estimate, truth))
     return pd.DataFrame(rows, columns=_COLUMNS)
@@ -88,6 +122,15 @@ def _behind(work: Workspace, setting: Setting) -> dict[str, int]:
     """Return how many points a run values, and the contributions of each."""
     table = work.contributions(setting)
     return {"points": table.n_points, "true from": round(len(table) / table.n_points)}
+
+
+def _trained_on(work: Workspace, dataset: str, method: str) -> int | None:
+    """Return the points whose contributions a network learned from; None for other methods."""
+    if method != "amortized":
+        return None
+    pool = _pool(work, dataset)
+    table = work.contributions(Setting(dataset, design="uniform")) if pool is None else pool
+    return table.n_points
 
 
 def _at(work: Workspace, samples: int) -> Artifact:
@@ -104,6 +147,7 @@ def _at(work: Workspace, samples: int) -> Artifact:
                     "data": work.title(setting.dataset),
                     **_behind(work, setting),
                     "method": method,
+                    "trained on": _trained_on(work, setting.dataset, str(method)),
                     "repeats": len(part),
                     "measured": part["Pearson"].mean(),
                     "± over repeats": part["Pearson"].std(),
@@ -121,10 +165,11 @@ for _name, _samples, _paper_says in (
     paper_item(
         _name,
         f"Values from {_samples} samples per point: correlation with true values",
-        "uniform",
+        *("uniform", "pool"),
         paper=_paper_says,
         scale=_TRUTH,
-        note="True values are means of the other contributions of the run: *true from* of them.",
+        note="True values are means of the other contributions of the run: *true from* of them. "
+        "*Trained on*, in the file: the points that a network learned from.",
     )(partial(_at, samples=_samples))
 
 
@@ -162,7 +207,7 @@ for _name, _title, _datasets in (
     paper_item(
         _name,
         f"Values by number of samples: {_title}",
-        "uniform",
+        *("uniform", "pool"),
         paper="All estimators converge to the same values.",
         scale=_TRUTH,
     )(partial(_curves, names=_datasets))

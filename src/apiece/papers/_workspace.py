@@ -34,6 +34,7 @@ _ENGINES: Final = {"mlp": "mlp-single"}  # single precision, as in the paper
 _PAUSE: Final = 10  # times the usual gap between shards
 TEST: Final = 6000  # rows that test an addition, at most
 _SCORING: Final = 4000  # rows of the pool, at most, that score candidates, in addition to the usual
+_SHARE: Final = 200  # points of the whole pool that share a training set: little common noise
 _ROOM: Final = 1.25  # rows that stay in the pool, in parts of the largest size
 
 
@@ -132,7 +133,7 @@ class Workspace:
         """Yield the settings of the runs that are needed.
 
         ``grid`` is logistic regression alone, ``losses`` adds the log loss, ``models`` the others;
-        ``uniform``, ``beyond`` and ``candidates`` are further runs of logistic regression.
+        ``uniform``, ``pool``, ``beyond`` and ``candidates`` are more runs of logistic regression.
         """
         return (setting for setting in self._settings(needs) if self.has(setting))
 
@@ -155,6 +156,8 @@ class Workspace:
                 yield from (Setting(dataset, name) for name in MODELS[1:])
             if "uniform" in needs:
                 yield Setting(dataset, design="uniform")
+            if "pool" in needs and self.scale.network:
+                yield Setting(dataset, design="pool")
             if "candidates" in needs:
                 yield Setting(dataset, design="candidates")
         lead = self.lead()
@@ -186,6 +189,9 @@ class Workspace:
             is_uniform = setting.design == "uniform"
             samples = scale.truth + max(scale.counts) if is_uniform else scale.candidate_samples
             design = {"sizes": scale.sizes, "design": "uniform"}
+        elif setting.design == "pool":
+            samples = min(scale.network_samples, max(scale.counts))
+            design = {"sizes": scale.sizes, "design": "uniform", "share": _SHARE}
         else:
             sizes = self.beyond(data)
             samples = scale.beyond_samples * len(sizes)
@@ -202,6 +208,8 @@ class Workspace:
         data = self.of(setting)
         if setting.design == "candidates":
             return Positions(data.n_pool + np.arange(data.n_candidates))
+        if setting.design == "pool":
+            return Positions(np.arange(data.n_pool))
         n = min(self.scale.grid[setting.model].points, data.n_pool)
         return Positions(np.sort(stream(0, 1).permutation(data.n_pool)[:n]))
 
@@ -224,14 +232,14 @@ class Workspace:
     def cost(self, setting: Setting) -> Cost:
         """Estimate the cost of a run by timing a few training sets."""
         request, data = self.request(setting), self.of(setting)
-        names = ("sizes", "design", "n_sizes")
+        names = ("sizes", "design", "n_sizes", "share")
         shape = {name: request[name] for name in names if name in request}
         wanted = Design.of(
             shape.pop("sizes"), name=shape.pop("design"), samples=request["samples"], **shape
         )
         plan = make_plan(wanted, **drawn_from(data), points=self.points(setting), seed=0)
         left = max(0, plan.n_contributions - self.n_stored(setting))
-        each = self.seconds_each(setting, request["engine"]) if left else 0.0
+        each = self.seconds_each(setting, request["engine"], request.get("share")) if left else 0.0
         return Cost(
             setting,
             len(self.points(setting)),
