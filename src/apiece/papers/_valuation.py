@@ -92,7 +92,7 @@ def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
     again.
     """
     setting = Setting(dataset, design="uniform")
-    table, pool = work.contributions(setting), _pool(work, dataset)
+    pool, table = _pool(work, dataset), work.contributions(setting)  # the smaller one first
     seen = len(table) if pool is None else f"{len(table)}-{len(pool)}"
     path = work.folder(setting).with_name(f"{dataset}-values-{seen}.csv")
     if not path.is_file():
