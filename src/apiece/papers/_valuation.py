@@ -25,6 +25,7 @@ from apiece.records import Contributions
 
 _REPEATS: Final = 5
 _NETWORKS: Final = {10: 3, 20: 1, 50: 3, 100: 1}  # repeats by samples: each takes many seconds
+_POOLED: Final = {10: 1, 50: 1}  # on the whole pool, where each takes many minutes
 _TRUTH: Final = (
     "1,000 points; truth from 10,000 samples per point; the amortized estimator is trained on the "
     "whole pool"
@@ -103,13 +104,13 @@ def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
 
 def _valuations(work: Workspace, dataset: str, table: Contributions) -> pd.DataFrame:
     n_tasks, rows = len(np.unique(table.task)), []
+    networks = _NETWORKS if _pool(work, dataset) is None else _POOLED
     for samples in work.scale.counts:
         for repeat in range(min(_REPEATS, n_tasks // (2 * samples))):
             mine = turns(table, samples) == repeat
             truth = apiece.value(table.where(~mine), source="samples")["value"].to_numpy()
             for method, values in _methods(work, dataset).items():
-                most = min(_NETWORKS.get(samples, 0), work.scale.network_samples // samples)
-                if method == "amortized" and repeat >= most:
+                if method == "amortized" and repeat >= networks.get(samples, 0):
                     continue
                 part = _Part(table.where(mine), samples, repeat)
                 estimate = values(part)["value"].to_numpy()
