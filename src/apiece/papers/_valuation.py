@@ -86,8 +86,8 @@ def one_turn(table: Contributions, samples: int, repeat: int) -> Contributions:
     return table.where(rank // samples == repeat)
 
 
-def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
-    """Score every method with every number of samples, on disjoint training sets per repeat.
+def valuations(work: Workspace, dataset: str, samples: int) -> pd.DataFrame:
+    """Score every method with so many samples, on disjoint training sets per repeat.
 
     Scores are kept in a file, because networks take long to train. A run that has grown is scored
     again.
@@ -95,27 +95,26 @@ def valuations(work: Workspace, dataset: str) -> pd.DataFrame:
     setting = Setting(dataset, design="uniform")
     pool, table = _pool(work, dataset), work.contributions(setting)  # the smaller one first
     seen = len(table) if pool is None else f"{len(table)}-{len(pool)}"
-    path = work.folder(setting).with_name(f"{dataset}-values-{seen}.csv")
+    path = work.folder(setting).with_name(f"{dataset}-values-{seen}-{samples}.csv")
     if not path.is_file():
-        scored = _valuations(work, dataset, table)
+        scored = _valuations(work, dataset, table, samples)
         write_whole(path, scored.to_csv(index=False).encode())
     return pd.read_csv(path)
 
 
-def _valuations(work: Workspace, dataset: str, table: Contributions) -> pd.DataFrame:
-    n_tasks, rows = len(np.unique(table.task)), []
+def _valuations(work: Workspace, dataset: str, table: Contributions, samples: int) -> pd.DataFrame:
+    rows = []
     networks = _NETWORKS if _pool(work, dataset) is None else _POOLED
-    for samples in work.scale.counts:
-        for repeat in range(min(_REPEATS, n_tasks // (2 * samples))):
-            mine = turns(table, samples) == repeat
-            truth = apiece.value(table.where(~mine), source="samples")["value"].to_numpy()
-            for method, values in _methods(work, dataset).items():
-                if method == "amortized" and repeat >= networks.get(samples, 0):
-                    continue
-                part = _Part(table.where(mine), samples, repeat)
-                estimate = values(part)["value"].to_numpy()
-                where = {"method": method, "samples": samples, "repeat": repeat}
-                rows.append(where | scores(estimate, truth))
+    for repeat in range(min(_REPEATS, len(np.unique(table.task)) // (2 * samples))):
+        mine = turns(table, samples) == repeat
+        truth = apiece.value(table.where(~mine), source="samples")["value"].to_numpy()
+        part = _Part(table.where(mine), samples, repeat)
+        for method, values in _methods(work, dataset).items():
+            if method == "amortized" and repeat >= networks.get(samples, 0):
+                continue
+            estimate = values(part)["value"].to_numpy()
+            where = {"method": method, "samples": samples, "repeat": repeat}
+            rows.append(where | scores(estimate, truth))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -138,10 +137,8 @@ def _at(work: Workspace, samples: int) -> Artifact:
     """Return the measured correlations with some number of samples next to the paper's."""
     rows = []
     for setting in work.settings(("uniform",)):
-        table = valuations(work, setting.dataset)
-        if table.empty:
-            continue
-        for method, part in table[table["samples"] == samples].groupby("method", sort=False):
+        table = valuations(work, setting.dataset, samples)
+        for method, part in table.groupby("method", sort=False):
             known = _paper.VALUATION[samples].get(str(method), {})
             rows.append(
                 {
@@ -177,12 +174,14 @@ for _name, _samples, _paper_says in (
 def _curves(work: Workspace, names: tuple[str, ...]) -> Artifact:
     """Show both correlations against the number of samples."""
     datasets = [s.dataset for s in work.settings(("uniform",)) if s.dataset in names]
-    datasets = [name for name in datasets if not valuations(work, name).empty]
-    parts = []
+    parts, tables = [], {}
+    for name in datasets:
+        each = [valuations(work, name, samples) for samples in work.scale.counts]
+        tables[name] = pd.concat([part for part in each if len(part)] or each)
+    datasets = [name for name in datasets if len(tables[name])]
     with panels(2 * len(datasets), columns=2) as (figure, axes):
         for row, name in enumerate(datasets):
-            table = valuations(work, name)
-            mean = table.groupby(["method", "samples"], sort=False).mean().reset_index()
+            mean = tables[name].groupby(["method", "samples"], sort=False).mean().reset_index()
             behind = _behind(work, Setting(name, design="uniform"))
             parts.append(mean.drop(columns="repeat").assign(data=work.title(name), **behind))
             for measure, ax in zip(("Pearson", "Spearman"), axes[2 * row :], strict=False):
