@@ -86,6 +86,16 @@ def test_a_second_call_collects_nothing_and_says_the_same(made):
     pd.testing.assert_frame_equal(pd.read_csv(made / "smoke" / "table3.csv"), before)
 
 
+def test_a_model_is_shown_without_logistic_regression(made, tmp_path):
+    (tmp_path / "runs").symlink_to(made / "runs")
+    asked = {"scale": "smoke", "to": tmp_path, "datasets": ["synthetic"], "stored": True}
+    reproduce("figure8", models=["svm"], progress=False, **asked)
+    table = pd.read_csv(tmp_path / "smoke" / "figure8.csv")
+    both = pd.read_csv(made / "smoke" / "figure8.csv").set_index("model")
+    assert table["model"].tolist() == ["SVM"]
+    assert_allclose(table["median"], both.loc["SVM", "median"])
+
+
 def test_additions_stand_next_to_the_accuracy_before_them(made):
     table = pd.read_csv(made / "smoke" / "table5.csv")
     assert table["method"].tolist() == [

@@ -113,11 +113,9 @@ def figure5(work: Workspace) -> Artifact:
 def figure8(work: Workspace) -> Artifact:
     """Histograms of log|c|, the plane of (alpha, |c|) of the leading data, and the correlations."""
     settings, lead = work.grids("models"), work.lead("grid")
-    if lead is None:
-        return Artifact.nothing()
     rows = []
-    with panels(len(settings) + 1) as (figure, axes):
-        for setting, ax in zip(settings, axes[1:], strict=True):
+    with panels(len(settings) + (lead is not None)) as (figure, axes):
+        for setting, ax in zip(settings, axes[lead is not None :], strict=True):
             laws = work.laws(setting)
             keep = reliable(laws) & (laws.c != 0)
             log_c, alpha = np.log(np.abs(laws.c[keep])), laws.alpha[keep]
@@ -131,9 +129,10 @@ def figure8(work: Workspace) -> Artifact:
                     "correlation with alpha": float(both),
                 }
             )
-        laws = work.laws(Setting(lead))
-        plot_plane(laws.select(reliable(laws)), ax=axes[0])
-        axes[0].set_title(words(work, Setting(lead)))
+        if lead is not None:
+            laws = work.laws(Setting(lead))
+            plot_plane(laws.select(reliable(laws)), ax=axes[0])
+            axes[0].set_title(words(work, Setting(lead)))
     return Artifact(pd.DataFrame(rows), figure)
 
 
