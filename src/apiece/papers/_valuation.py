@@ -57,7 +57,7 @@ def _methods(work: Workspace, dataset: str) -> dict[str, Callable[[_Part], pd.Da
     def by_network(part: _Part) -> pd.DataFrame:
         table = part.table if pool is None else one_turn(pool, part.samples, part.repeat)
         laws = apiece.fit(table, Amortized("power"), dataset=data)
-        return apiece.value(laws, sizes=sizes).loc[part.table.ids]
+        return apiece.value(laws, sizes=sizes).loc[pd.Index(part.table.ids)]
 
     methods = {
         "Monte Carlo": lambda part: apiece.value(part.table, source="samples"),
