@@ -49,7 +49,9 @@ CHOSEN_ON = (
     *("magic", "electricity", "spambase", "pol", "miniboone", "higgs", "mnist", "rare", "overlap"),
     *("adult", "breast_cancer", "wine", "rings", "steps", "wide", "seldom"),
     *("california_housing", "fried", "diabetes"),
-    *("satimage", "phoneme", "german", "contraceptive", "ring", "segment"),
+    *("satimage", "phoneme", "german", "contraceptive", "ring", "segment", "default", "churn"),
+    *("attrition", "lending", "mammographic", "yeast4", "page-blocks0", "vehicle", "hpc"),
+    "car-vgood",
 )
 APART = ("imdb", "cifar10", "digits", "twenty", "fried2", "fried3", "tails")
 MORE = (*KEEL, *RARE, *R_CLASSES, *R_QUANTITIES)
