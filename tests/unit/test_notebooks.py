@@ -29,6 +29,7 @@ def test_objects_show_their_facts_in_a_notebook_and_escape_them(run):
         "Run": held._repr_html_(),
         "Laws": laws._repr_html_(),
         "Aggregate": apiece.aggregate(held)._repr_html_(),
+        "Contributions": held.contributions()._repr_html_(),
     }
     for name, html in shown.items():
         assert html.startswith(f"<b>{name}")
@@ -38,6 +39,8 @@ def test_objects_show_their_facts_in_a_notebook_and_escape_them(run):
     assert "&lt;i&gt;kind&lt;/i&gt;" in shown["Dataset"]
     assert "&lt;u&gt;" in shown["Laws"]
     assert "logistic" in shown["Run"]
+    assert "<th>sizes</th><td>8 to 20</td>" in shown["Contributions"]
+    assert "<td>logistic</td>" in shown["Contributions"]
 
 
 def test_the_law_of_one_point_is_found_by_its_id(run):

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from apiece._base.arrow import ArrowTable
+from apiece._base.html import facts_html
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray, Places, PointIds
 from apiece.records._moments import Moments
+from apiece.records._scope import in_words, scope_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,6 +130,18 @@ class Contributions(ArrowTable):
             f"<Contributions: {len(self.k):,} of {len(self.ids):,} points, {low:,} to {high:,} "
             "training points>"
         )
+
+    def _repr_html_(self) -> str:
+        facts: list[tuple[str, object]] = [
+            ("contributions", f"{len(self.k):,}"),
+            ("points", f"{len(self.ids):,}"),
+        ]
+        if len(self.k):
+            low, high = self.k_range
+            facts.append(("sizes", f"{low:,} to {high:,}"))
+        facts += [(name, self.attrs[name]) for name in ("model", "metric") if name in self.attrs]
+        scope = in_words(scope_of(self.attrs))
+        return facts_html("Contributions", [*facts, *([("results are", scope)] if scope else [])])
 
     @classmethod
     def from_arrays(
