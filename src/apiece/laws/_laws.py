@@ -104,8 +104,8 @@ class Laws(LawColumns, ArrowTable):
     -0.2
     >>> print(laws.headline())
     2 power laws: 2 fitted, median alpha 0.75, 50 % helpful at 316 training points
-    >>> print(laws.summary().splitlines()[-1].strip())
-    status        2  fitted
+    >>> print(laws.summary().splitlines()[3].strip())
+    at 316  50 % helpful, 50 % harmful
     >>> laws.default_at(), laws.is_beyond(5000)
     (1000, False)
 

@@ -56,11 +56,6 @@ def summary(laws: Laws) -> str:
         spread = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         rows.append(("contributions", f"{spread} per point"))
     if laws.has_law.any():
-        rows += [
-            (name, _quantiles(laws.params[:, j]))
-            for j, name in enumerate(laws.family.parameters)
-            if name != laws.family.scale  # its size says nothing: it extrapolates to one point
-        ]
         helpful, harmful = _signs(laws)
         shares = f"{100 * helpful:.0f} % helpful, {100 * harmful:.0f} % harmful"
         rows.append((f"at {round(laws.k_ref):,}", shares))
@@ -75,6 +70,12 @@ def summary(laws: Laws) -> str:
         ("status" if j == 0 else "", f"{counts[member]:>7,}  {member}")
         for j, member in enumerate(sorted(counts, key=lambda member: -counts[member]))
     ]
+    if laws.has_law.any():
+        rows += [
+            (name, _quantiles(laws.params[:, j]))
+            for j, name in enumerate(laws.family.parameters)
+            if name != laws.family.scale  # its size says nothing: it extrapolates to one point
+        ]
     width = max(len(name) for name, _ in rows)
     return "\n".join([_title(laws), *(f"  {name:<{width}}  {text}" for name, text in rows)])
 

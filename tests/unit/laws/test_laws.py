@@ -164,6 +164,8 @@ def test_the_summary_counts_points_without_a_law(laws):
     assert "50 % helpful, 50 % harmful" in summary
     assert "0.985" in summary
     assert "by likelihood" in summary
+    places = [summary.index(word) for word in ("helpful", "  status", "  alpha")]
+    assert places == sorted(places)  # what people ask first; parameters of the curve last
 
 
 def test_the_headline_is_one_line(laws):
