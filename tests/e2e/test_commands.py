@@ -176,6 +176,8 @@ def test_select_by_quota_cost_and_redundancy(workplace):
     said = json.loads(aware.stdout)
     assert len({row["point"] for row in said}) == 3
     assert {"value", "alone", "low", "high"} <= set(said[0])
+    shown = run(*(word for word in words if word not in ("--json", "--quiet")), "--draws", "3")
+    assert "what a pick adds to those above it" in " ".join(shown.stderr.split())
     other = run(*words, *reading, "--validation", "20")
     assert other.exit_code == 2
     assert "another dataset" in other.stderr

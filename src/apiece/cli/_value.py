@@ -166,9 +166,21 @@ def select(
         spread = f" ({last['gain_low']:.4g} to {last['gain_high']:.4g})"
         note(f"{_gain(run, last['gain'], len(table), spread)} on rows not seen", quiet=quiet)
     elif not as_json:
-        how = "together" if "alone" in table else "one by one, as if they shared nothing"
         total = float(table["value"].sum())
-        note(f"{_gain(run, total, len(table))}; picks were valued {how}", quiet=quiet)
+        note(f"{_gain(run, total, len(table))}; {_how('alone' in table)}", quiet=quiet)
+
+
+def _how(together: bool) -> str:
+    """Say how picks were valued, and what that means for the columns of the table."""
+    if not together:
+        return (
+            "picks were valued one by one, as if they shared nothing; "
+            "p_best: the chance to belong among them"
+        )
+    return (
+        "picks were valued together: value is what a pick adds to those above it, measured again "
+        "after choosing, so values need not fall; alone and p_best are without the other picks"
+    )
 
 
 def _gain(run: Run, gain: float, n_picks: int, spread: str = "") -> str:
