@@ -128,7 +128,8 @@ class Dataset(PointSet):
             pipeline, which is fitted to the pool; or None to keep a frame as it is, so that a
             model finds its columns by name (`collect` then refits it).
         standardize
-            Bring every feature to mean 0 and standard deviation 1 over the pool.
+            Bring every feature to mean 0 and standard deviation 1 over the pool. False: arrays are
+            taken as they are, while `from_pandas` standardises by default.
         impute
             Fill missing values with the pool's median.
         feature_names
