@@ -44,7 +44,9 @@ def malicious(tmp_path_factory):
             "attrs": {"metric": PAYLOADS[1], "model": PAYLOADS[0], "seed": PAYLOADS[2]},
         }
     )
-    samples = apiece.Contributions(**{**vars(samples), "ids": ids})
+    # The laws are of these contributions, so that both have the same seed.
+    attrs = {**samples.attrs, "seed": PAYLOADS[2]}
+    samples = apiece.Contributions(**{**vars(samples), "ids": ids, "attrs": attrs})
     rows = pd.DataFrame(dict.fromkeys(PAYLOADS, ids), index=ids)
     rows["number " + PAYLOADS[1]] = np.arange(n)
     advice = pd.DataFrame({"advice": ids, "reason": ids, "probability": 0.5}, index=ids)

@@ -80,9 +80,9 @@ class Forecast(ArrowTable):
     --------
     >>> import pandas as pd
     >>> Forecast("logistic", "samples", 100, 75.0, 0.95, 0.5, 60, pd.DataFrame())
-    engine logistic: 100 samples take about 1:15
-    expected correlation with endless sampling 0.95; 90 % intervals of ± 0.5 standard deviations of
-    the values
+    engine logistic: 100 samples take about 75 seconds
+    expected correlation with unlimited sampling 0.95; 90 % intervals of ± 0.5 standard deviations
+    of the values
     """
 
     engine: str
@@ -108,7 +108,7 @@ class Forecast(ArrowTable):
                 f"{duration(self.seconds)}"
             ),
             (
-                f"expected correlation with endless sampling {self.correlation:.2f}; 90 % "
+                f"expected correlation with unlimited sampling {self.correlation:.2f}; 90 % "
                 f"intervals of ± {self.width:.2g} standard deviations of the values"
             ),
         ]
