@@ -14,12 +14,15 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -275,7 +278,7 @@ def serve(
     open_run(path)  # a folder that is no run is refused at once
     follower = Follower(path, method, find, memory)
     ended = stop or threading.Event()
-    with Server(follower, port) as server:
+    with Server(follower, port) as server, _interrupts_end(ended):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             ready(server.url)
@@ -284,3 +287,30 @@ def serve(
                 follower.update()
         finally:
             server.shutdown()
+
+
+@contextmanager
+def _interrupts_end(ended: threading.Event) -> Iterator[None]:
+    """Set an event when the user interrupts, and raise the interrupt if it was lost.
+
+    Python drops an interrupt that is raised inside a finaliser, and serving would go on.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        ended.set()
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import signal
 import threading
 
 import pytest
@@ -170,3 +172,16 @@ def test_serving_ends_on_request(run):
     connection = http.client.HTTPConnection(heard[0][7:].partition("/")[0], timeout=5)
     with pytest.raises(ConnectionError):
         connection.request("GET", "/")
+
+
+def test_an_interrupt_that_is_lost_ends_serving_all_the_same(run):
+    def ready(url):
+        with contextlib.suppress(KeyboardInterrupt):  # as Python does in a finaliser
+            signal.raise_signal(signal.SIGINT)
+
+    stop = threading.Event()
+    late = threading.Timer(20, stop.set)  # so that the test fails, and does not go on for ever
+    late.start()
+    with pytest.raises(KeyboardInterrupt):
+        serve(run, port=0, ready=ready, stop=stop, every=0.1)
+    late.cancel()
