@@ -5,23 +5,13 @@ that were trained on the other four say which targets are doubtful (`_wrong`), a
 is refitted on these four with the most doubtful labels changed (or the rows dropped): nested sets,
 from the most doubtful on. The fold, which had no part in choosing, scores the result.
 
-Rows that score are as noisy as the others. With a share $\rho$ of wrong labels, a model that
-predicts the right label with probabilities $p$ predicts the given label with $\rho / (C - 1) + (1 -
-\rho C / (C - 1))\,p$, and that is what is scored, for every refit alike: a proper score of $p$, in
-which a wrong label costs little. Rows that are hard, and not wrong, cost little then, too, and a
-model from which they were taken out seems better than it is: so a change of labels must also gain
-if fewer are wrong, by 5 % of all rows or half of the wrong ones. Accuracy on the given labels,
-divided by $1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that
-their value is right. Without wrong labels both are the plain scores.
-
 Nothing is changed unless wrong targets explain the table better than none (`_wrong`). The likeliest
 share of them scores, and a standard error less doubts: too small a share would hide gains, and too
 many changed labels make a model too sure. As many rows are doubted as are expected to be wrong, and
 of each label its share: changing one label alone would move the model towards the others. Advice is
 about the more doubtful two thirds of them and all that are more probably wrong than right, else
-half of them, or a third. The set must gain, labels by a standard error at least; accuracy must not
-fall; and the standard errors of the gain and those by which the finder is sure must add up to
-three. The effect that is stated was chosen without the fold that measures it.
+half of them, or a third (`_choices`). The effect that is stated was chosen without the fold that
+measures it.
 """
 
 from __future__ import annotations
@@ -40,6 +30,7 @@ from apiece.errors import PlanError
 from apiece.losses import LOSSES, Loss
 from apiece.records import ALL_ROWS, POPULATION
 from apiece.uses._advice import Advice, reason
+from apiece.uses._choices import KEEP, LABELS, VALUES, Choice, Scores, change_of, mean_of
 from apiece.uses._outside import folds_of, mixed, outside, predict
 from apiece.uses._plausible import roughly
 from apiece.uses._wrong import Rate, rate_of_wrong, suspect_labels, suspect_values
@@ -49,27 +40,8 @@ if TYPE_CHECKING:
 
 _FOLDS: Final = 5  # folds that score in turns
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
-_MATTERS: Final = 0.005  # smallest gain of new labels that matters, as a share of the loss
-_MATTERS_VALUES: Final = 0.001  # the same for dropped values: squared errors have long tails
-_BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
-_LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
-_HARD: Final = 0.05  # share of rows that may be hard, and not wrong; at most half of the wrong ones
-_CHANCE: Final = 2.0  # standard errors by which accuracy may seem to fall
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
 _FEWEST: Final = 30  # rows that can be judged
-
-# How far down the doubted rows go, from the most doubtful on: a third of them; half; two thirds and
-# all that are more probably wrong than right; all.
-_NONE, _FEW, _SOME, _MOST, _ALL = range(5)
-# How far rows are relabelled, and how far the next ones are dropped. The first choice that gains is
-# the start, and later ones replace it if they gain more.
-_Choice = tuple[int, int]
-_KEEP: Final[_Choice] = (_NONE, _NONE)
-_LABELS: Final[tuple[_Choice, ...]] = (
-    *(_KEEP, (_MOST, _MOST), (_SOME, _SOME), (_FEW, _FEW)),
-    *((_MOST, _ALL), (_SOME, _MOST), (_FEW, _MOST), (_NONE, _MOST), (_NONE, _ALL)),
-)
-_VALUES: Final[tuple[_Choice, ...]] = (_KEEP, (_NONE, _MOST), (_NONE, _FEW), (_NONE, _ALL))
 
 
 def advice_for(
@@ -98,8 +70,10 @@ def advice_for(
     loss = _scored_by(loss, dataset.kind, model.has_proba)
     fold = folds_of(table.target, _FOLDS, seed, table.groups)
     (doubt,) = [_Doubt.of(table, fold, seed) for _ in track(range(1))]  # a step that is counted
-    choices = (_LABELS if table.n_classes else _VALUES) if len(doubt.order) else (_KEEP,)
-    scores = _Scores.empty(len(choices), table, doubt)
+    choices = (LABELS if table.n_classes else VALUES) if len(doubt.order) else (KEEP,)
+    rate = np.where(table.is_trusted, 0.0, doubt.rate.likeliest)
+    weight = np.ones(len(rate)) if table.n_classes else doubt.probability
+    scores = Scores.empty(len(choices), weight, rate, table.n_classes, doubt.rate.sure)
     for number in track(range(_FOLDS)) if len(choices) > 1 else ():
         rest, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         part = table.take(rest)
@@ -171,7 +145,7 @@ class _Doubt:
 
     target: AnyArray
     order: IntArray  # rows that are doubted
-    ends: tuple[int, ...]  # of the parts of them: _NONE, _FEW, _SOME, _MOST, _ALL
+    ends: tuple[int, ...]  # of the parts of them: `_choices.NONE` to `ALL`
     to: AnyArray  # (n,)
     is_doubtful: BoolArray  # (n,), too probably wrong not to be looked at
     probability: FloatArray  # (n,), of the given target
@@ -203,90 +177,13 @@ class _Doubt:
         order, ends = _parts(suspicion.wrong, label, is_even=not table.n_classes)
         return cls(target, judged[order], ends, to, is_doubtful, chance, rate)
 
-    def follow(self, choice: _Choice) -> tuple[AnyArray, BoolArray, BoolArray]:
+    def follow(self, choice: Choice) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""
         first, last = (self.ends[part] for part in choice)
         is_new, is_kept = np.zeros(len(self.to), dtype=bool), np.ones(len(self.to), dtype=bool)
         is_new[self.order[:first]] = True
         is_kept[self.order[first:last]] = False
         return np.where(is_new, self.to, self.target), is_kept, is_new
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """Scores of every row under each choice, lower is better, shape ``(n_choices, n)``."""
-
-    loss: FloatArray
-    wary: FloatArray  # with a smaller share of wrong labels
-    miss: FloatArray  # one less accuracy, or squared errors
-    weight: FloatArray  # of every row, shape (n,)
-    rate: FloatArray  # how probably the label of a row is wrong, before looking, shape (n,)
-    n_classes: int
-    sure: float  # of the finder, in standard errors
-
-    @classmethod
-    def empty(cls, n_choices: int, table: _Table, doubt: _Doubt) -> _Scores:
-        loss, wary, miss = (np.zeros((n_choices, len(table.target))) for _ in range(3))
-        rate = np.where(table.is_trusted, 0.0, doubt.rate.likeliest)
-        weight = np.ones(len(rate)) if table.n_classes else doubt.probability
-        return cls(loss, wary, miss, weight, rate, table.n_classes, doubt.rate.sure)
-
-    def add(
-        self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
-    ) -> None:
-        if prediction is None:  # the model cannot be trained so
-            self.loss[choice, test] = np.inf
-            return
-        if not self.n_classes:
-            self.loss[choice, test] = loss.rows(target, prediction)
-            self.miss[choice, test] = (target - prediction) ** 2
-            return
-        label = prediction.argmax(axis=1)
-        fewer = np.maximum(self.rate - _HARD, self.rate / 2)
-        for into, rate in ((self.wary, fewer), (self.loss, self.rate)):
-            other = rate[test] / (self.n_classes - 1)
-            right = 1 - other * self.n_classes
-            seen = other[:, None] + right[:, None] * prediction
-            into[choice, test] = loss.rows(target, label if loss.needs == "label" else seen)
-        self.miss[choice, test] = (label != target) / right
-
-    def gain(self, choice: int, than: int, rows: BoolArray) -> tuple[float, float]:
-        """Return the mean gain of a choice over another, and its standard error."""
-        return _mean(self.loss[than, rows] - self.loss[choice, rows], self.weight[rows])
-
-    def harms(self, choice: int, than: int, rows: BoolArray) -> bool:
-        """Return whether a choice lowers accuracy or R2 by more than chance would."""
-        better = self.miss[than, rows] - self.miss[choice, rows]
-        mean, error = _mean(better, self.weight[rows])
-        return mean + _CHANCE * error < 0
-
-    def is_wary(self, choice: int, than: int, rows: BoolArray) -> bool:
-        """Return whether a choice also gains if fewer labels are wrong than is likeliest."""
-        return _mean(self.wary[than, rows] - self.wary[choice, rows], self.weight[rows])[0] >= 0
-
-    def is_possible(self, choice: int) -> bool:
-        return bool(np.isfinite(self.loss[choice]).all())
-
-    def choose(self, choices: tuple[_Choice, ...], rows: BoolArray) -> tuple[int, int]:
-        """Return the best rule to relabel, with drops where they add to its effect; 0 for none."""
-        numbered = list(enumerate(choices))
-        best = self._best([i for i, (new, out) in numbered if out == new > 0], 0, rows)
-        same = choices[best][0]
-        more = self._best([i for i, (new, out) in numbered if out > new == same], best, rows)
-        return best, more or best
-
-    def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
-        """Return the first choice that gains, or a later one that gains more; 0 if none does."""
-        matters = _MATTERS if self.n_classes else _MATTERS_VALUES
-        smallest = matters * _mean(self.loss[0, rows], self.weight[rows])[0]
-        least = _LEAST if than or self.n_classes else 0.0
-        found, short = 0, least if than else max(_BOTH - self.sure, least)
-        for choice in filter(self.is_possible, among):
-            gain, error = self.gain(choice, found or than, rows)
-            is_more = gain > smallest and gain > short * error
-            if is_more and self.is_wary(choice, than, rows) and not self.harms(choice, than, rows):
-                found, short, smallest = choice, _LEAST, 0.0
-        return found
 
 
 def _parts(
@@ -321,13 +218,6 @@ def _order(wrong: FloatArray, label: IntArray, *, is_even: bool) -> IntArray:
     place[wrong < _DOUBTED] = np.inf
     order = np.argsort(place, kind="stable")
     return order[place[order] <= 1]
-
-
-def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the weighted mean and its standard error."""
-    share = weight / weight.sum()
-    mean = float(share @ values)
-    return mean, float(np.sqrt((share**2) @ (values - mean) ** 2))
 
 
 def _check(table: _Table, level: float) -> None:
@@ -371,8 +261,8 @@ def _advice(
     table: _Table,
     fold: IntArray,
     doubt: _Doubt,
-    scores: _Scores,
-    choices: tuple[_Choice, ...],
+    scores: Scores,
+    choices: tuple[Choice, ...],
     loss: Loss,
     level: float,
 ) -> Advice:
@@ -383,7 +273,7 @@ def _advice(
     # Some of them may drop rows although the advice does not: that is no effect of the advice.
     has_drops = choices[final][1] > choices[final][0]
     followed = crossed[:, 1 if has_drops else 0]
-    change, _ = _mean(_change(scores.loss, 0, followed), scores.weight)
+    change, _ = mean_of(change_of(scores.loss, 0, followed), scores.weight)
     if change >= 0:
         final = 0
     _, is_kept, is_new = doubt.follow(choices[final])
@@ -403,27 +293,22 @@ def _advice(
     )
 
 
-def _change(score: FloatArray, before: Any, after: IntArray) -> FloatArray:
-    rows = np.arange(score.shape[1])
-    return np.asarray(score[after, rows] - score[before, rows])
-
-
 def _effect(
-    parts: dict[str, Any], scores: _Scores, table: _Table, level: float, *, is_none: bool
+    parts: dict[str, Any], scores: Scores, table: _Table, level: float, *, is_none: bool
 ) -> pd.DataFrame:
     import pandas as pd
 
     z = float(ndtri((1 + level) / 2))
     spread = 1.0
     if not table.n_classes:
-        centre, _ = _mean(table.target, scores.weight)
-        spread = max(_mean((table.target - centre) ** 2, scores.weight)[0], 1e-300)
+        centre, _ = mean_of(table.target, scores.weight)
+        spread = max(mean_of((table.target - centre) ** 2, scores.weight)[0], 1e-300)
     measure = "accuracy" if table.n_classes else "r2"
     rows = []
     for is_about, before, after in parts.values():
         row: dict[str, float] = {"rows": int(is_about.sum())}
         for name, score, unit in (("loss", scores.loss, 1.0), (measure, scores.miss, -spread)):
-            mean, error = _mean(_change(score, before, after) / unit, scores.weight)
+            mean, error = mean_of(change_of(score, before, after) / unit, scores.weight)
             mean, error = (0.0, 0.0) if is_none else (mean, error)
             row |= {name: mean, f"{name}_low": mean - z * error, f"{name}_high": mean + z * error}
         rows.append(row)

@@ -7,9 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import apiece
 from apiece import Dataset, PlanError
-from apiece.losses import resolve_loss
 from apiece.uses import ADVICE, Advice
-from apiece.uses._advise import _KEEP, _Scores
 from apiece.uses._wrong import rate_of_wrong
 
 
@@ -244,54 +242,3 @@ def test_a_model_that_knows_nothing_of_the_labels_does_not_deny_wrong_ones():
     found = rate_of_wrong((proba, nothing), flipped)
     assert found.likeliest == pytest.approx(0.15, abs=0.02)
     assert found.sure > 5
-
-
-@pytest.mark.parametrize(("gain", "n_classes", "chosen"), [(0.5, 2, 0), (3.0, 2, 1), (0.5, 0, 1)])
-def test_labels_change_for_a_gain_of_a_standard_error_however_sure_the_finder_is(
-    gain, n_classes, chosen
-):
-    n = 400
-    noise = np.tile([-1.0, 1.0], n // 2)  # a standard error of 1 / sqrt(n)
-    loss = np.stack([np.ones(n), 1.0 - gain / np.sqrt(n) - noise])
-    rows, none = np.ones(n, dtype=bool), np.zeros(n)
-    still = np.zeros((2, n))
-    scores = _Scores(loss, still, still, np.ones(n), none, n_classes, sure=20.0)
-    assert scores.choose((_KEEP, (3, 3)), rows) == (chosen, chosen)
-
-
-def scored(predictions, labels, rate):
-    """Scores of keeping all labels and of a change of them, each with its predictions."""
-    n = len(labels)
-    still = np.zeros((2, n))
-    scores = _Scores(still, still.copy(), still.copy(), np.ones(n), np.full(n, rate), 2, sure=20.0)
-    for choice, right in enumerate(predictions):
-        proba = np.column_stack([1 - right, right])
-        scores.add(
-            choice,
-            np.arange(n),
-            labels,
-            resolve_loss("log_loss", kind="classification", has_proba=True),
-            proba,
-        )
-    return scores
-
-
-def test_labels_do_not_change_if_rows_that_are_hard_may_be_all_that_seems_wrong():
-    # One row in ten has the rare label, whatever its features. A model from which most of these
-    # rows were taken out is surer, and gains if a tenth of the labels is wrong, but not else.
-    labels = (np.arange(400) % 10 == 0).astype(int)
-    honest, sure = np.full(400, 0.1), np.full(400, 0.005)
-    scores = scored((honest, sure), labels, rate=0.1)
-    rows = np.ones(400, dtype=bool)
-    assert scores.gain(1, 0, rows)[0] > 0
-    assert scores.choose((_KEEP, (3, 3)), rows) == (0, 0)
-
-
-def test_labels_change_if_the_gain_does_not_depend_on_how_many_are_wrong():
-    # A tenth of the labels is wrong: the model that is sure of the others gains at any share.
-    labels = np.arange(400) % 2
-    is_wrong = np.arange(400) % 10 < 1
-    timid, sure = (np.where(labels == 1, p, 1 - p) for p in (0.6, 0.97))
-    given = np.where(is_wrong, 1 - labels, labels)
-    scores = scored((timid, sure), given, rate=0.1)
-    assert scores.choose((_KEEP, (3, 3)), np.ones(400, dtype=bool)) == (1, 1)
