@@ -5,11 +5,12 @@ contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ at t
 of the sizes, what is missing is shared in proportion to the standard errors (where some points
 were valued rarely, contributions to $M$ count one over their chance to be drawn):
 
-$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
-  \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
+$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}
+  \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
 
-with the factor $f$ of James and Stein (1961) on a noisy vector. A few points keep most of what the
-population says. The noise of the total, from how points differ, is part of the covariances.
+A few points keep most of what the population says. $M$ and the $m_j$ share their noise, so what is
+missing is mostly what shrinking took away. The noise of the total, from how points differ, is part
+of the covariances.
 """
 
 from __future__ import annotations
@@ -66,39 +67,31 @@ class Pooled:
         slope = family.gradient(params[known], np.array([k_ref]), k_ref)[:, 0]
         with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
             error = np.sqrt(np.einsum("np,npq,nq->n", slope, cov[known], slope))
-            pooled, away = self._solve()
+            solved = self._solve()
+            if solved is None or not 0 < error.sum() < np.inf:
+                return params, cov
+            pooled, away = solved
             pooled = family.from_local((pooled * scales)[None], k_ref)[0]
             missing = n * pooled - params[known].sum(axis=0)
             spread = n * scales * away
             noise = spread.T @ spread
-        factor = _shrinkage(missing, noise)
-        if factor == 0 or not 0 < error.sum() < np.inf:
+        if not (np.isfinite(missing).all() and np.isfinite(noise).all()):
             return params, cov
-        share = n / (n + PRIOR_POINTS) * factor * error / error.sum()
+        share = n / (n + PRIOR_POINTS) * error / error.sum()
         params, cov = params.copy(), cov.copy()
         params[known] += share[:, None] * missing
         cov[known] += (share**2)[:, None, None] * noise
         return params, cov
 
-    def _solve(self) -> tuple[FloatArray, FloatArray]:
+    def _solve(self) -> tuple[FloatArray, FloatArray] | None:
         """Return the pooled coefficients, and how far each point moves them, ``(n, p)``.
 
-        Both are zero where all contributions are at one size, which does not determine the curve.
+        None where the curve is not determined, because all contributions are at one size.
         """
         grams, moments = np.concatenate(self._gram), np.concatenate(self._moment)
         values, vectors = np.linalg.eigh(grams.sum(axis=0))
         if values[0] <= 1e-12 * values[-1]:
-            return np.zeros(len(values)), np.zeros_like(moments)
+            return None
         inverse = (vectors / values) @ vectors.T
         pooled = inverse @ moments.sum(axis=0)
         return pooled, (moments - grams @ pooled) @ inverse
-
-
-def _shrinkage(found: FloatArray, noise: FloatArray) -> float:
-    r"""Return the factor on a noisy vector, $1 - 1/(v^\top C^{-1} v)$; 0 if it is all noise."""
-    size = np.sqrt(np.diag(noise))
-    if not (size > 0).all() or not np.isfinite(noise).all() or not np.isfinite(found).all():
-        return 0.0
-    unit = found / size
-    length = float(unit @ np.linalg.pinv(noise / size[:, None] / size, hermitian=True) @ unit)
-    return max(0.0, 1 - 1 / length) if length > 0 else 0.0

@@ -339,3 +339,25 @@ def test_laws_add_up_to_what_points_contribute_together():
     alone = Bayes().fit(synthetic.sample(truth, samples=20, random_state=5).of(np.arange(2)))
     spread = np.abs(alone.mean(300)) / alone.stderr(300)
     assert spread.max() < 3
+
+
+def test_a_total_that_is_small_next_to_the_differences_of_points_is_kept():
+    # 200 points keep 0.09 of what shrinking takes away. Weights are about those of the fit.
+    rng = np.random.default_rng(6)
+    truth = Laws.from_arrays(c=rng.normal(0.15, 1.0, 200), alpha=1.0, sigma=8.0, beta=2.0)
+    for seed in range(3):
+        table = synthetic.sample(truth, samples=30, random_state=seed)
+        sizes, place = np.unique(table.k, return_inverse=True)
+        predicted = Bayes().fit(table).mean(sizes)[table.point, place]
+        assert_allclose(table.k @ predicted, table.k @ table.delta, rtol=0.1)
+
+
+def test_contributions_at_one_size_do_not_move_laws_to_a_total_that_they_do_not_show():
+    rng = np.random.default_rng(7)
+    psi = rng.normal(1.0, 0.3, 100)
+    point = np.tile(np.arange(100), 20)
+    table = Contributions.from_arrays(
+        point=point, k=np.full(2000, 300), delta=psi[point] + 0.3 * rng.standard_normal(2000)
+    )
+    laws = Bayes().fit(table)
+    assert_allclose(laws.mean(300).mean(), table.delta.mean(), rtol=0.1)
