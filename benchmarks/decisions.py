@@ -51,9 +51,11 @@ CHOSEN_ON = (
     *("california_housing", "fried", "diabetes"),
     *("satimage", "phoneme", "german", "contraceptive", "ring", "segment", "default", "churn"),
     *("attrition", "lending", "mammographic", "yeast4", "page-blocks0", "vehicle", "hpc"),
-    "car-vgood",
+    *("car-vgood", "fried2", "fried3", "tails"),
+    *("ames", "sacramento", "saratoga", "hotel", "computers", "grades", "assets", "panel", "race"),
+    *("women", "hours", "chemistry", "storms", "gestation", "census", "airfare", "earnings"),
 )
-APART = ("imdb", "cifar10", "digits", "twenty", "fried2", "fried3", "tails")
+APART = ("imdb", "cifar10", "digits", "twenty")
 MORE = (*KEEL, *RARE, *R_CLASSES, *R_QUANTITIES)
 REGRESSION = (
     *("california_housing", "fried", "diabetes", "fried2", "fried3", "tails"),

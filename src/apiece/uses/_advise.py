@@ -33,7 +33,8 @@ from apiece.uses._advice import Advice, reason
 from apiece.uses._choices import KEEP, LABELS, VALUES, Choice, Scores, change_of, mean_of
 from apiece.uses._outside import folds_of, mixed, outside, predict
 from apiece.uses._plausible import roughly
-from apiece.uses._wrong import Rate, rate_of_wrong, suspect_labels, suspect_values
+from apiece.uses._stray import suspect_values
+from apiece.uses._wrong import Rate, rate_of_wrong, suspect_labels
 
 if TYPE_CHECKING:
     import pandas as pd

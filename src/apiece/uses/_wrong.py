@@ -15,12 +15,6 @@ of them, a linear model, does not speak against it. Where its classes overlap so
 know, it has no say. A label is wrong with the posterior probability that follows. It is doubted
 only if the features speak against it too: if another class has the larger likelihood, whatever the
 base rates are.
-
-For quantities, residuals are a mixture: Student's distribution with a scale that depends on the
-prediction, and stray values. These have nothing to do with the row, drawn from all targets, or they
-have wide noise added. How heavy the tails are, which kind of stray values there is and what share
-of all, is what makes the residuals likeliest; the evidence is the likelihood ratio against no stray
-values, with tails as heavy as need be.
 """
 
 from __future__ import annotations
@@ -32,17 +26,11 @@ from scipy.special import log_softmax
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 
-_EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
-_NOISE_EVIDENCE: Final = 10.8  # 1 of 1,000: tails of other shapes look like added noise
+EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
 _REJECTED: Final = 4.0  # the same for a share that is too large: two standard errors
 _HALVINGS: Final = 7
 _TINY: Final = 1e-4  # a model that is sure and wrong does not decide alone
 _STARTS: Final = (0.03, 0.2)  # rates from which the likeliest is searched
-_TAILS: Final = (3.0, 5.0, 10.0, 30.0)  # degrees of freedom of residuals
-_STEPS: Final = 200
-_WIDE: Final = 3.0  # scales of residuals, the least that noise is wide
-_MOST: Final = 0.45  # share of stray values
-_WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a prediction
 
 
 class Rate(NamedTuple):
@@ -98,7 +86,7 @@ def rate_of_wrong(probas: tuple[FloatArray, FloatArray], labels: IntArray) -> Ra
         Given class codes, shape ``(n,)``.
     """
     first, second = (_Profile.of(proba, labels) for proba in probas)
-    if max(first.evidence, second.evidence) < _EVIDENCE:
+    if max(first.evidence, second.evidence) < EVIDENCE:
         return Rate(0.0, 0.0, 0.0)
     likeliest = second.at_most(first.likeliest)
     evidence = max(first.evidence, (first.evidence + second.evidence) / 2)
@@ -155,46 +143,6 @@ class _Profile(NamedTuple):
         if rate <= self.likeliest:
             return True
         return float(2 * (_calibrated(self.log, self.labels, rate).fun - self.best)) < _REJECTED
-
-
-def suspect_values(
-    predicted: FloatArray, values: FloatArray, rate: Rate | None = None
-) -> Suspicion:
-    """Return how probably each value has nothing to do with its row.
-
-    Parameters
-    ----------
-    predicted
-        Predictions by models that have not seen the row, shape ``(n,)``.
-    values
-        Given targets, shape ``(n,)``.
-    rate
-        Share of wrong values if it is known; None estimates it.
-    """
-    from scipy.stats import norm
-
-    residual = values - predicted
-    residual = residual - np.median(residual)
-    spread = values.std()
-    if not spread > 0:
-        return Suspicion(np.zeros(len(values)), predicted, Rate(0.0, 0.0, 0.0))
-    scale = _scale(predicted, np.abs(residual))
-    residual = residual / scale
-    any_value = norm.pdf((values - values.mean()) / spread) / spread * scale
-    none = max(_mixture(residual, None, df, 0.0).log_likelihood for df in _TAILS)
-    found = [
-        max((_mixture(residual, kind, df, 0.1) for df in _TAILS), key=lambda fit: fit[0])
-        for kind in (any_value, None)
-    ]
-    evidence = [2 * (each.log_likelihood - none) for each in found]
-    kind = int(evidence[1] > max(evidence[0], _NOISE_EVIDENCE))
-    some, more = found[kind], evidence[kind] - (_NOISE_EVIDENCE if kind else _EVIDENCE)
-    if rate is None:
-        share = some.rate if more > 0 else 0.0
-        rate = Rate(share, share, float(np.sqrt(max(more, 0.0))))
-    stray = rate.careful * some.stray
-    wrong = stray / np.maximum(stray + (1 - rate.careful) * some.right, 1e-300)
-    return Suspicion(wrong, predicted, rate)
 
 
 def _log_right(theta: FloatArray, log: FloatArray) -> FloatArray:
@@ -256,51 +204,3 @@ def _posterior(right: FloatArray, labels: IntArray, rate: float) -> tuple[FloatA
     base = np.maximum(np.bincount(labels, minlength=n_classes) / len(labels), _TINY)
     likelihood = right / base
     return np.where(likelihood[rows, to] > likelihood[rows, labels], wrong, 0.0), to
-
-
-class _Mixture(NamedTuple):
-    """Residuals of right and of stray values, fitted."""
-
-    log_likelihood: float
-    rate: float
-    right: FloatArray  # density of each residual if the value is right
-    stray: FloatArray  # and if it is not
-
-
-def _mixture(residual: FloatArray, stray: FloatArray | None, df: float, rate: float) -> _Mixture:
-    """Fit scale and rate by expectation and maximisation; a rate of 0 stays.
-
-    ``stray`` is the density of a stray value at each residual. None stands for noise that was added
-    to values, a wide normal distribution whose width is fitted too.
-    """
-    from scipy.stats import norm, t
-
-    scale, width = 1.0, _WIDE
-    for _ in range(_STEPS):
-        right = t.pdf(residual / scale, df) / scale
-        other = norm.pdf(residual / width) / width if stray is None else stray
-        total = np.maximum(rate * other + (1 - rate) * right, 1e-300)
-        wrong = rate * other / total
-        weight = (1 - wrong) * (df + 1) / (df + (residual / scale) ** 2)
-        before = scale, width, rate
-        scale = float(np.sqrt(weight @ residual**2 / (1 - wrong).sum()))
-        rate = min(float(wrong.mean()), _MOST)
-        if rate > 0 and stray is None:
-            width = max(float(np.sqrt(wrong @ residual**2 / wrong.sum())), _WIDE * scale)
-        if np.allclose((scale, width, rate), before, rtol=1e-4, atol=1e-6):
-            break
-    return _Mixture(float(np.log(total).sum()), rate, right, other)
-
-
-def _scale(predicted: FloatArray, size: FloatArray) -> FloatArray:
-    """Return the robust scale of residuals around each prediction, shape ``(n,)``."""
-    from scipy.ndimage import median_filter
-    from scipy.stats import t
-
-    order = np.argsort(predicted, kind="stable")
-    window = max(15, round(_WINDOW * len(size)))
-    local = np.empty(len(size))
-    local[order] = median_filter(size[order], size=window, mode="nearest")
-    overall = np.median(size)
-    tiny = 1e-9 * max(float(size.max()), 1.0)
-    return np.asarray(np.maximum(np.maximum(local, 0.5 * overall), tiny) / t.ppf(0.75, 3.0))
