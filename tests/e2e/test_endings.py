@@ -164,6 +164,21 @@ def test_an_interrupt_of_generated_code_is_an_exit_code_and_not_a_signal(tmp_pat
     assert (process.returncode, process.stderr.strip()) == (130, b"interrupted")
 
 
+def test_an_interrupt_that_a_command_has_reported_is_not_reported_again():
+    def report():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+    before = signal.signal(signal.SIGINT, end_at_once)
+    try:
+        with pytest.raises(SystemExit, match="130"), _interruptible():
+            report()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_an_error_without_an_interrupt_stays_what_it_is():
     before = signal.signal(signal.SIGINT, end_at_once)
     try:

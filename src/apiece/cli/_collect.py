@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -140,8 +139,7 @@ def _leave(to: str | Path, where: str, quiet: bool) -> NoReturn:
         stored = f"{n_stored:,} of {n_planned:,} {run.unit} are stored in {where}"
     again = redacted(shlex.join(["apiece", *sys.argv[1:]]))
     note(f"interrupted: {stored}. Continue with:\n  {again}", quiet=quiet)
-    sys.stderr.flush()
-    os._exit(130)  # at once: stored shards are whole, and workers end with this process
+    sys.exit(130)
 
 
 def _with(dataset: Dataset, candidates: Path | None) -> Dataset:

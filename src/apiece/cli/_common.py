@@ -135,8 +135,8 @@ def _interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-    except (Exception, SystemExit):
-        if not interrupted:
+    except (Exception, SystemExit) as error:
+        if not interrupted or getattr(error, "code", None) == 130:  # the command has said it
             raise
     finally:
         signal.signal(signal.SIGINT, outside)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import tempfile
 from pathlib import Path
 
@@ -57,7 +58,6 @@ def test_a_folder_too_full_for_the_data_of_workers_is_named(monkeypatch, tmp_pat
 @pytest.mark.slow
 def test_no_worker_outlives_a_killed_collector_with_work_or_without():
     import os
-    import signal
     import subprocess
     import sys
     import time
@@ -99,6 +99,19 @@ def _leaks_are_looked_for():
     from joblib.externals.loky import process_executor
 
     return process_executor._USE_PSUTIL
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal masks")
+def test_workers_start_with_ctrl_c_blocked_and_their_parent_hears_it():
+    from apiece.collection import dismiss_workers
+    from apiece.collection.pools.local import _interrupts_held_back, _workers
+
+    dismiss_workers()
+    with _interrupts_held_back():
+        of_worker = _workers(1).submit(signal.pthread_sigmask, signal.SIG_BLOCK, [])
+    assert signal.SIGINT in of_worker.result()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    dismiss_workers()
 
 
 def test_workers_that_die_at_once_are_replaced(blobs):

@@ -68,7 +68,8 @@ def _processes(n: int, job: Job, units: Iterator[int]) -> Generator[Done]:
         try:
             while True:
                 for index in islice(units, AHEAD * n - len(under_way)):
-                    under_way.add(executor.submit(_work_for_parent, payload, index))
+                    with _interrupts_held_back():
+                        under_way.add(executor.submit(_work_for_parent, payload, index))
                 is_over = not under_way
                 if is_over:
                     return  # workers stay for the next run
@@ -101,6 +102,22 @@ def _unwound_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Block Ctrl-C while worker processes start: they inherit the block and print no error."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # loky would start it later, and its start ends the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _executors: dict[int, Any] = {}  # the executor in use, by its number of workers
