@@ -45,6 +45,16 @@ def test_importing_apiece_leaves_heavy_libraries_unloaded():
     assert said.stdout.strip() == "[]"
 
 
+def test_importing_the_verbs_leaves_libraries_that_few_runs_need_unloaded():
+    heavy = ["pandas", "sklearn", "pyarrow", "scipy.spatial", "scipy.sparse", "scipy.stats"]
+    code = (
+        "import sys; from apiece import Dataset, collect, fit, select, value; "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="colect"):
         _ = apiece.colect

@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray, IntArray
@@ -268,6 +267,8 @@ class _Space:
 
     def _between(self, X: FloatArray, rows: slice) -> FloatArray:
         if not self.is_product:
+            from scipy.spatial.distance import cdist
+
             V = self.data.X_val[rows]
             return cdist(X, V, "sqeuclidean") if self.p == 2 else cdist(X, V, "minkowski", p=self.p)
         X = X - self.centre

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from apiece._base.batched import dot
 from apiece._base.typing import FloatArray, IntArray
@@ -33,6 +32,8 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     d2 += size_B
     i, j = np.nonzero(d2 < 1e-3 * size_A[:, None] + 1e-3 * size_B)
     if len(i) > d2.size // 16:
+        from scipy.spatial.distance import cdist
+
         return np.asarray(cdist(A, B, "sqeuclidean"))
     d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
     return d2

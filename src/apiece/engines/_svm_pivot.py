@@ -16,7 +16,6 @@ from a product with $T$. So all points of a batch take one step together.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from apiece._base.batched import dot
 from apiece._base.typing import AnyArray, FloatArray, IntArray
@@ -134,6 +133,8 @@ class Tableau:
             Weights and excesses of the rows and the added point, shape ``(n, w + 1)`` each, and the
             change of the intercept, shape ``(n,)``; or their rates.
         """
+        from scipy.sparse import csr_array
+
         n, w, s = len(state), len(self.rows), self.n_free
         point, row = np.nonzero(state[:, :w] != self.state)
         n_other = np.bincount(point, minlength=n)
