@@ -8,7 +8,6 @@ intercept. The derivative of $\ell$ by the margin is the mean less the target (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,9 +15,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
-from apiece._base.batched import line_search
 from apiece._base.typing import FloatArray
 from apiece.engines._link import LOGIT, Link
+from apiece.engines._newton import Step, newton
 
 _NEWTON_STEPS = 80
 _FIRST_STEPS = 20  # in the dual, for D with fewer rows than columns
@@ -96,66 +95,36 @@ def fit_base(
     """
     if start is None:
         start = _start(X, y, penalty, C) if link is LOGIT else np.zeros(X.shape[1])
-    theta = start
-    margins = X @ theta
-    diagonal, last = np.diag_indices(X.shape[1]), np.inf
-    for _ in range(_NEWTON_STEPS):
+    diagonal = np.diag_indices(X.shape[1])
+
+    def direction(theta: FloatArray, margins: FloatArray) -> Step:
         gradient = C * (X.T @ link.error(margins, y)) + penalty * theta
         weighted = X * np.sqrt(C * link.weight(margins))[:, None]
         hessian = weighted.T @ weighted
         hessian[diagonal] += penalty
-        try:
-            factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return None
+        factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
         step = -cho_solve((factor, True), gradient, check_finite=False)
-        decrement = float(np.sqrt(np.maximum(-gradient @ step, 0.0)))
-        if not np.isfinite(decrement):
-            return None
-        change = X @ step
-        scale = 1.0
-        if decrement > 1e-3:
-            inner, square = (float((penalty * v) @ step) for v in (theta, step))
-            error = partial(link.error, y=y)
-            scale = step_scale(error, margins, change, C, (-(decrement**2), inner, square))
-        theta = theta + scale * step
-        margins = margins + scale * change
-        # the factor belongs to the margins before the step, so the last step must be tiny
-        if decrement < 1e-11 or (decrement < 1e-7 and decrement > 0.1 * last):
-            rows = solve_triangular(factor, X.T, lower=True, check_finite=False).T
-            return GLMFit(theta, factor, X @ theta, rows, C, link, decrement**2)
-        last = decrement
-    return None
+        slope = float(gradient @ step)
+        return Step(step, X @ step, slope, float(np.sqrt(np.maximum(-slope, 0.0))), factor)
 
-
-def step_scale(
-    error: Callable[[FloatArray], FloatArray],
-    margins: FloatArray,
-    change: FloatArray,
-    C: float,
-    penalty: tuple[float, float, float],
-) -> float:
-    """Return which part of a Newton step to take, between 0 and 1.
-
-    Parameters
-    ----------
-    error
-        Derivative of the loss by the margins, at given margins.
-    margins, change
-        Margins on D before the step, and how a whole step changes them.
-    C
-        Weight of the data.
-    penalty
-        Slope of the objective before the step; and of the penalty's slope along the step, the
-        constant part and the part that grows with the step.
-    """
-    first, inner, square = penalty
-
-    def slope(s: FloatArray) -> FloatArray:
-        of_data = C * np.vdot(error(margins + s[0] * change), change)
-        return np.array([of_data + inner + s[0] * square])
-
-    return float(line_search(slope, np.array([first]))[0])
+    try:
+        # The factor belongs to the margins before the last step, so that step must be tiny.
+        optimum = newton(
+            direction,
+            partial(link.error, y=y),
+            lambda v: penalty * v,
+            (start, X @ start),
+            C=C,
+            tolerance=1e-11,
+            max_steps=_NEWTON_STEPS,
+        )
+    except LinAlgError:
+        return None
+    if optimum is None:
+        return None
+    theta, last = optimum
+    rows = solve_triangular(last.factor, X.T, lower=True, check_finite=False).T
+    return GLMFit(theta, last.factor, X @ theta, rows, C, link, last.decrement**2)
 
 
 def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> FloatArray:

@@ -28,7 +28,7 @@ from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 from apiece._base import batched
 from apiece._base.batched import conjugate_gradients
 from apiece._base.typing import AnyArray, FloatArray, IntArray
-from apiece.engines._glm_fit import step_scale
+from apiece.engines._newton import Step, newton
 from apiece.losses._softmax import all_probabilities, answer, errors, spread
 
 _NEWTON_STEPS = 80
@@ -222,9 +222,14 @@ def _newton(
     above it, the iteration stops once the decrement no longer decreases.
     """
     n_classes = len(truth) + 1
-    theta, margins = np.zeros((len(truth), X.shape[1])), np.zeros_like(truth)
-    last = np.inf
-    for _ in range(_NEWTON_STEPS):
+
+    def centred(v: FloatArray) -> FloatArray:
+        return np.asarray(v - v.sum(axis=-2, keepdims=True) / n_classes)
+
+    def pull(v: FloatArray) -> FloatArray:
+        return centred(v * penalty)
+
+    def direction(theta: FloatArray, margins: FloatArray) -> Step:
         pi = all_probabilities(margins)
         w = (1.0 - (pi**2).sum(axis=0)) / (n_classes - 1)
         weighted = X * np.sqrt(C * np.maximum(w, 0.0))[:, None]
@@ -232,35 +237,26 @@ def _newton(
         matrix[np.diag_indices(len(matrix))] += penalty
         factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
 
-        def centred(v: FloatArray) -> FloatArray:
-            return np.asarray(v - v.sum(axis=-2, keepdims=True) / n_classes)
+        def product(v: FloatArray) -> FloatArray:
+            return pull(v) + C * (answer(pi, v @ X.T) @ X)
 
-        def product(v: FloatArray, pi: FloatArray = pi) -> FloatArray:
-            return centred(v * penalty) + C * (answer(pi, v @ X.T) @ X)
-
-        def precondition(v: FloatArray, factor: FloatArray = factor) -> FloatArray:
+        def precondition(v: FloatArray) -> FloatArray:
             raised = (v + v.sum(axis=1, keepdims=True))[0]
             half = solve_triangular(factor, raised.T, lower=True, check_finite=False)
             return solve_triangular(factor, half, lower=True, trans=1, check_finite=False).T[None]
 
-        gradient = C * (errors(margins, truth) @ X) + centred(theta * penalty)
+        gradient = C * (errors(margins, truth) @ X) + pull(theta)
         left = float(np.sqrt(dot(gradient[None], precondition(gradient[None]))[0]))
         size = float(np.sqrt(dot((theta @ factor)[None], centred(theta @ factor)[None])[0]))
         relative = left / max(size, 1e-3)
-        if not np.isfinite(left):
-            return None
-        if relative < near or (relative < 1e-7 and relative > 0.1 * last):
-            return theta, factor
-        last = relative
-        forcing = np.array([min(0.1, relative)])
-        step = solve_rows(product, precondition, -gradient[None], forcing)[0]
-        change, scale = step @ X.T, 1.0
-        if relative > 1e-3:
-            inner, square = (float((centred(v * penalty) * step).sum()) for v in (theta, step))
-            slopes = float((gradient * step).sum()), inner, square
-            scale = step_scale(partial(errors, truth=truth), margins, change, C, slopes)
-        theta, margins = theta + scale * step, margins + scale * change
-    return None
+        forcing = 0.1 if relative < near else min(0.1, relative)  # the last step may be rough
+        step = solve_rows(product, precondition, -gradient[None], np.array([forcing]))[0]
+        return Step(step, step @ X.T, float(np.vdot(gradient, step)), relative, factor)
+
+    start = np.zeros((len(truth), X.shape[1])), np.zeros_like(truth)
+    error = partial(errors, truth=truth)
+    optimum = newton(direction, error, pull, start, C=C, tolerance=near, max_steps=_NEWTON_STEPS)
+    return None if optimum is None else (optimum[0], optimum[1].factor)
 
 
 def _inverse(rows: FloatArray, pi: FloatArray, penalty: FloatArray, C: float) -> FloatArray:
@@ -297,19 +293,30 @@ def _error(base: SoftmaxFit) -> float:
 
 def _polish(base: SoftmaxFit, truth: FloatArray) -> SoftmaxFit | None:
     """Take the last Newton steps, preconditioned by the inverse."""
-    theta, margins, pi = base.theta, base.margins, base.pi
-    for _ in range(_POLISH_STEPS):
+
+    def direction(theta: FloatArray, margins: FloatArray) -> Step:
+        pi = all_probabilities(margins)
         gradient = theta @ base.penalty + base.C * (spread(errors(margins, truth)) @ base.rows)
         step = solve_rows(
-            lambda v, pi=pi: base.product(v, pi),  # type: ignore[misc]  # bound now
-            base.precondition,
-            -gradient[None],
-            np.array([1e-8]),
+            lambda v: base.product(v, pi), base.precondition, -gradient[None], np.array([1e-8])
         )[0]
-        decrement = float(-(gradient * step).sum())
-        theta = theta + step
-        margins = spread(theta @ base.rows.T)
-        pi = all_probabilities(margins)
-        if decrement < 1e-16 * max(1.0, float((theta**2).sum())):
-            return replace(base, theta=theta, margins=margins, pi=pi, decrement=max(decrement, 0.0))
-    return None
+        slope = float(np.vdot(gradient, step))
+        relative = float(np.sqrt(max(-slope, 0.0) / max(1.0, float((theta**2).sum()))))
+        return Step(step, spread(step @ base.rows.T), slope, relative)
+
+    optimum = newton(
+        direction,
+        partial(errors, truth=truth),
+        lambda v: v @ base.penalty,
+        (base.theta, base.margins),
+        C=base.C,
+        tolerance=1e-8,
+        max_steps=_POLISH_STEPS,
+        is_rounded_fine=False,
+    )
+    if optimum is None:
+        return None
+    theta, last = optimum
+    margins = spread(theta @ base.rows.T)
+    pi, decrement = all_probabilities(margins), max(-last.slope, 0.0)
+    return replace(base, theta=theta, margins=margins, pi=pi, decrement=decrement)
