@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import expit
 
+from apiece._base.batched import find_root
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.losses import Loss
 from apiece.losses._series import horner, sigmoid, sigmoid_error, sigmoid_series
@@ -117,12 +118,12 @@ class _Logit(Link):
         w = np.where(is_above, low, high)
         if start is not None:
             w = np.clip(before + np.abs(start) * beta, low, high)
-        for _ in range(_STEPS):
+
+        def step(w: FloatArray) -> FloatArray:
             rest = expit(-w)
-            step = (before - w + pull * rest) / (1 + pull * rest * (1 - rest))
-            w = np.minimum(np.maximum(w + step, low), high)
-            if not (np.abs(step) > 1e-5).any():
-                break
+            return np.asarray((before - w + pull * rest) / (1 + pull * rest * (1 - rest)))
+
+        w = find_root(step, w, low=low, high=high, tolerance=1e-5, max_steps=_STEPS)
         return np.asarray(C * sign * expit(-w))
 
 
@@ -202,12 +203,12 @@ class _Log(Link):
         high = np.maximum(margin, np.log(np.maximum(y, 1e-300)))
         high = np.minimum(high, margin + pull * y)
         w = high if start is None else np.minimum(margin + start * beta, high)
-        for _ in range(_STEPS):
+
+        def step(w: FloatArray) -> FloatArray:
             mean = np.exp(w)
-            step = (margin + pull * (y - mean) - w) / (1 + pull * mean)
-            w = np.minimum(w + step, high)
-            if not (np.abs(step) > 1e-6).any():
-                break
+            return np.asarray((margin + pull * (y - mean) - w) / (1 + pull * mean))
+
+        w = find_root(step, w, high=high, tolerance=1e-6, max_steps=_STEPS)
         mean = np.exp(w)
         is_far = pull * mean > 1
         return np.where(is_far, (w - margin) / np.where(is_far, beta, 1.0), C * (y - mean))

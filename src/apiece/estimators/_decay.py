@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from apiece._base.typing import IntArray
+from apiece._base.batched import find_root
+from apiece._base.typing import FloatArray, IntArray
 from apiece.records import Moments
 
 ASSUMED_DECAY: Final = 2.0  # of the noise, where there is one size, which does not determine it
@@ -33,8 +34,9 @@ def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
     if spread < 1e-6:
         return ASSUMED_DECAY
     size = np.ldexp(1.0, np.clip(exponent - exponent.max(), -1000, 0))
-    curve, beta = 1 / x, ASSUMED_DECAY
-    for _ in range(50):
+    curve = 1 / x
+
+    def step(beta: FloatArray) -> FloatArray:
         w = n * x**beta
         bottom = (w * curve**2).sum(axis=1, keepdims=True)
         height = (w * curve * moments.mean).sum(axis=1, keepdims=True) / bottom
@@ -44,9 +46,8 @@ def noise_decay(moments: Moments, k_ref: float, exponent: IntArray) -> float:
         q = q * np.where(s > 0, size / np.where(s > 0, s, 1.0), 0.0)[:, None]
         all_q = float(q.sum())
         if all_q <= 0:
-            return ASSUMED_DECAY
-        step = float(np.clip((q * (log_x - centre)).sum() / all_q / spread, -1, 1))
-        beta = float(np.clip(beta - step, 0.0, 5.0))
-        if abs(step) < 1e-4:
-            break
-    return beta
+            return np.zeros(())
+        return np.asarray(-np.clip((q * (log_x - centre)).sum() / all_q / spread, -1, 1))
+
+    start = np.array(ASSUMED_DECAY)
+    return float(find_root(step, start, low=0.0, high=5.0, tolerance=1e-4))

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from apiece._base.batched import find_root
 from apiece._base.typing import FloatArray, Places
 
 LARGEST_DF: Final = 1e6
@@ -108,11 +109,8 @@ def _inverse_trigamma(y: float) -> float:
     """Solve ``trigamma(x) = y`` by Newton's method on the reciprocal, which is nearly linear."""
     from scipy.special import polygamma
 
-    x = 0.5 + 1 / y
-    for _ in range(50):
-        value = float(polygamma(1, x))
-        step = value * (1 - value / y) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-10 * x:
-            break
-    return x
+    def step(x: FloatArray) -> FloatArray:
+        value = polygamma(1, x)
+        return np.asarray(value * (1 - value / y) / polygamma(2, x))
+
+    return float(find_root(step, np.array(0.5 + 1 / y), tolerance=1e-10))
