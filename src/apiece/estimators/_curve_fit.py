@@ -13,12 +13,14 @@ fitted again.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from apiece._base.typing import FloatArray
+from apiece._base.batched import CONVERGED, RUNNING, solve
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 from apiece.estimators._linear_fit import LinearFit, evaluate, fit_linear
 from apiece.laws import FamilyBasis
 from apiece.laws.student import normal_width_factor
@@ -80,6 +82,11 @@ class _Search:
         self.low = np.concatenate([free - np.inf, [prior.low for prior in priors]])
         self.high = np.concatenate([free + np.inf, [prior.high for prior in priors]])
 
+    def __getitem__(self, rows: BoolArray) -> _Search:
+        some = copy(self)
+        some.moments, some.x, some.total = self.moments.block(rows), self.x[rows], self.total[rows]
+        return some
+
     def curve(self, local: FloatArray) -> FloatArray:
         """Evaluate the laws at the points' sizes, ``(n, m)``."""
         family, k_ref = self.basis.family, self.basis.k_ref
@@ -120,28 +127,9 @@ class _Search:
 
     def descend(self, local: FloatArray, beta: FloatArray) -> FloatArray:
         """Follow the objective downhill, ``(n, p)``."""
-        f, damping = self.objective(local, beta), np.full(len(local), 1e-3)
-        diagonal = np.arange(local.shape[1])
-        for _ in range(_STEPS):
-            variance = np.maximum(self.square(local, beta) / np.maximum(self.total, 1), 1e-300)
-            normal, score = self.information(local, beta)
-            normal = normal / variance[:, None, None]
-            normal[:, diagonal, diagonal] += self.precision
-            score = score / variance[:, None] + self.precision * (self.typical - local)
-            size = np.sqrt(np.maximum(normal[:, diagonal, diagonal], 1e-300))
-            scaled = normal / size[:, :, None] / size[:, None, :]
-            scaled[:, diagonal, diagonal] = 1 + damping[:, None]
-            step = np.linalg.solve(scaled, (score / size)[..., None])[..., 0] / size
-            trial = np.clip(local + step, self.low, self.high)
-            f_trial = self.objective(trial, beta)
-            is_better = f_trial <= f
-            gain = np.where(is_better, f - f_trial, 0.0)
-            local = np.where(is_better[:, None], trial, local)
-            f = np.where(is_better, f_trial, f)
-            damping = np.clip(np.where(is_better, damping / 10, damping * 10), 1e-9, 1e9)
-            if (is_better & (gain <= _TOLERANCE * (1 + np.abs(f))) | (damping >= 1e9)).all():
-                break
-        return local
+        start = _Iterate(local, self.objective(local, beta), np.full(len(local), 1e-3))
+        end, _, _ = solve(_damped_step, start, _Rows(self, beta), max_steps=_STEPS)
+        return end.local
 
     def summary(self, local: FloatArray, beta: FloatArray) -> LinearFit:
         """Return the laws with their covariances, for noise of variance one."""
@@ -162,3 +150,44 @@ class _Search:
         around_zero = self.moments.m2 + self.moments.n * self.moments.mean**2
         q_total = (self.x ** beta[:, None] * around_zero).sum(axis=1)
         return LinearFit(local, cov, beta, q, q_total, np.full(len(local), float(p)), q)
+
+
+class _Iterate(NamedTuple):
+    """Local coordinates of each law, the objective there, and the damping of the next step."""
+
+    local: FloatArray
+    f: FloatArray
+    damping: FloatArray
+
+
+class _Rows(NamedTuple):
+    search: _Search
+    beta: FloatArray
+
+
+def _damped_step(now: _Iterate, rows: _Rows) -> tuple[_Iterate, IntArray]:
+    """Take a step of Levenberg and Marquardt where it leads downhill."""
+    (local, f, damping), (search, beta) = now, rows
+    variance = np.maximum(search.square(local, beta) / np.maximum(search.total, 1), 1e-300)
+    normal, score = search.information(local, beta)
+    normal = normal / variance[:, None, None]
+    diagonal = np.arange(local.shape[1])
+    normal[:, diagonal, diagonal] += search.precision
+    score = score / variance[:, None] + search.precision * (search.typical - local)
+    size = np.sqrt(np.maximum(normal[:, diagonal, diagonal], 1e-300))
+    # A coordinate that a bound holds is left out, so that the others take their own best step.
+    held = ((local <= search.low) & (score < 0)) | ((local >= search.high) & (score > 0))
+    scaled = normal / size[:, :, None] / size[:, None, :]
+    scaled[held[:, :, None] | held[:, None, :]] = 0.0
+    scaled[:, diagonal, diagonal] = 1 + damping[:, None]
+    score = np.where(held, 0.0, score / size)
+    step = np.linalg.solve(scaled, score[..., None])[..., 0] / size
+    trial = np.clip(local + step, search.low, search.high)
+    f_trial = search.objective(trial, beta)
+    is_better = f_trial <= f
+    gain = np.where(is_better, f - f_trial, 0.0)
+    local = np.where(is_better[:, None], trial, local)
+    f = np.where(is_better, f_trial, f)
+    damping = np.clip(np.where(is_better, damping / 10, damping * 10), 1e-9, 1e9)
+    is_done = (is_better & (gain <= _TOLERANCE * (1 + np.abs(f)))) | (damping >= 1e9)
+    return _Iterate(local, f, damping), np.where(is_done, CONVERGED, RUNNING)

@@ -67,7 +67,7 @@ class Samples:
         total, tilt = moments.n.sum(axis=1), (moments.n * x).sum(axis=1)
         return cls(x, moments.n, moments.mean, moments.m2, total, tilt, precision)
 
-    def take(self, rows: IntArray | BoolArray | slice) -> Samples:
+    def __getitem__(self, rows: IntArray | BoolArray | slice) -> Samples:
         """Return some of the rows, in that order."""
         return Samples(
             self.x[rows],
@@ -89,15 +89,6 @@ class Profile(NamedTuple):
     psi: FloatArray  # height at k_ref, (n_rows,)
     q: FloatArray  # weighted residual sum of squares, (n_rows,)
     q_total: FloatArray  # the same around zero, (n_rows,)
-
-    def take(self, rows: IntArray | BoolArray) -> Profile:
-        """Return some of the rows."""
-        return Profile(*(column[rows] for column in self))
-
-    def put(self, rows: IntArray | BoolArray, other: Profile) -> None:
-        """Overwrite some rows in place."""
-        for column, values in zip(self, other, strict=True):
-            column[rows] = values
 
 
 def profile(samples: Samples, theta: FloatArray) -> Profile:

@@ -8,12 +8,13 @@ Rows that have converged leave, so that the slow ones do not hold up the rest.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from apiece._base.batched import CONVERGED, RUNNING, solve
 from apiece._base.typing import BoolArray, FloatArray, IntArray
-from apiece.estimators._profile import Profile, Samples, prior, profile
+from apiece.estimators._profile import Samples, prior, profile
 
 STARTS: Final = 4
 _LONGEST: Final = 3.0  # the longest step, in units of alpha and beta
@@ -21,6 +22,44 @@ _HALVINGS: Final = 40
 _NEAR: Final = 1.0  # log likelihood from the best at which the edge alpha = 0 is looked at, too
 _FEW: Final = 16  # with more contributions no valley is narrower than a step of the grid
 _GRID_ENTRIES: Final = 200_000  # objective values held at once
+
+
+class _Iterate(NamedTuple):
+    """Where the search of each row is, with the objective there and its derivatives."""
+
+    theta: FloatArray
+    f: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+
+    @classmethod
+    def at(cls, theta: FloatArray, samples: Samples) -> _Iterate:
+        here = profile(samples, theta)
+        return cls(theta, here.f, here.gradient, here.hessian)
+
+
+class _Trial(NamedTuple):
+    """The end of a step, and which part of it comes next."""
+
+    theta: FloatArray
+    f: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+    scale: FloatArray
+
+
+class _Start(NamedTuple):
+    """Where a step starts, and the whole step."""
+
+    theta: FloatArray
+    along: FloatArray
+    f: FloatArray
+    gradient: FloatArray
+    samples: Samples
+
+
+class _Data(NamedTuple):
+    samples: Samples
 
 
 def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, FloatArray]:
@@ -54,7 +93,7 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
     points: list[FloatArray] = []
     step = max(1, _GRID_ENTRIES // (n_alpha * max(n_alpha, samples.x.shape[1])))
     for first in range(0, len(samples.x), step):
-        part = samples.take(slice(first, first + step))
+        part = samples[first : first + step]
         f = _on_grid(part, alphas, betas)
         alpha, floor = _floors(part, f, alphas, betas)
         row, valley, j = _lowest(alpha, floor, reach=4 * alphas[1])
@@ -66,7 +105,7 @@ def starts(samples: Samples, bound: float, width: float) -> tuple[IntArray, Floa
         points.append(np.stack([np.zeros(len(near)), betas[at[near]]], axis=1))
     few = np.flatnonzero(samples.total < _FEW)
     if samples.precision and len(few):
-        row, more = starts(replace(samples.take(few), precision=0.0), bound, width)
+        row, more = starts(replace(samples[few], precision=0.0), bound, width)
         rows.append(few[row])
         points.append(more)
     return np.concatenate(rows), np.concatenate(points)
@@ -165,27 +204,20 @@ def newton(
     tuple[FloatArray, FloatArray]
         Minimum reached and objective there, shapes ``(n_starts, 2)`` and ``(n_starts,)``.
     """
-    best, lowest = theta.copy(), np.empty(len(theta))
-    active = np.arange(len(theta))
-    data, here, now = samples.take(rows), theta.copy(), profile(samples.take(rows), theta)
-    for _ in range(max_steps):
-        step, gain = _direction(here, now, bound, hold_beta)
-        has_moved = _descend(data, here, now, step, bound)
-        is_done = ~has_moved | (gain < tolerance)
-        best[active], lowest[active] = here, now.f
-        if is_done.any():
-            stay = ~is_done
-            active, here, now, data = active[stay], here[stay], now.take(stay), data.take(stay)
-        if not len(active):
-            break
-    return best, lowest
+    data = samples[rows]
+
+    def step(now: _Iterate, at: _Data) -> tuple[_Iterate, IntArray]:
+        along, gain = _direction(now, bound, hold_beta)
+        new, has_moved = _descend(now, along, at.samples, bound)
+        return new, np.where(has_moved & (gain >= tolerance), RUNNING, CONVERGED)
+
+    end, _, _ = solve(step, _Iterate.at(theta, data), _Data(data), max_steps=max_steps)
+    return end.theta, end.f
 
 
-def _direction(
-    here: FloatArray, now: Profile, bound: float, hold_beta: bool
-) -> tuple[FloatArray, FloatArray]:
+def _direction(now: _Iterate, bound: float, hold_beta: bool) -> tuple[FloatArray, FloatArray]:
     """Return the step from each row and the gain that it predicts."""
-    is_low, is_high = here <= 0.0, here >= bound
+    is_low, is_high = now.theta <= 0.0, now.theta >= bound
     held = (is_low & (now.gradient > 0)) | (is_high & (now.gradient < 0))
     held[:, 1] |= hold_beta
     step = _newton_step(now, held)
@@ -199,7 +231,7 @@ def _direction(
     return step * shrink[:, None], gain
 
 
-def _newton_step(now: Profile, held: BoolArray) -> FloatArray:
+def _newton_step(now: _Iterate, held: BoolArray) -> FloatArray:
     """Solve with the sign-free Hessian on the coordinates that are not held."""
     g = np.where(held, 0.0, now.gradient)
     a = np.where(held[:, 0], 1.0, now.hessian[:, 0, 0])
@@ -220,28 +252,21 @@ def _newton_step(now: Profile, held: BoolArray) -> FloatArray:
 
 
 def _descend(
-    data: Samples, here: FloatArray, now: Profile, step: FloatArray, bound: float
-) -> BoolArray:
-    """Move each row along its step, halved until it leads downhill; return which have moved.
+    now: _Iterate, along: FloatArray, data: Samples, bound: float
+) -> tuple[_Iterate, BoolArray]:
+    """Move each row along its step, halved until it leads downhill; return which have moved."""
 
-    ``here`` and ``now`` are updated in place.
-    """
-    has_moved = np.zeros(len(here), dtype=bool)
-    todo = np.flatnonzero((step != 0).any(axis=1))
-    scale, rest = 1.0, data if len(todo) == len(here) else data.take(todo)
-    for _ in range(_HALVINGS):
-        if not len(todo):
-            break
-        trial = np.clip(here[todo] + scale * step[todo], 0.0, bound)
-        then = profile(rest, trial)
-        expected = ((trial - here[todo]) * now.gradient[todo]).sum(axis=1)
-        slack = 1e-14 * (np.abs(now.f[todo]) + rest.total)
-        is_good = then.f <= now.f[todo] + 1e-4 * np.minimum(expected, 0.0) + slack
-        good = todo[is_good]
-        here[good] = trial[is_good]
-        now.put(good, then.take(is_good))
-        has_moved[good] = True
-        if is_good.any():
-            rest = rest.take(~is_good)
-        todo, scale = todo[~is_good], scale / 2
-    return has_moved
+    def halve(trial: _Trial, start: _Start) -> tuple[_Trial, IntArray]:
+        theta = np.clip(start.theta + trial.scale[:, None] * start.along, 0.0, bound)
+        then = _Iterate.at(theta, start.samples)
+        expected = ((theta - start.theta) * start.gradient).sum(axis=1)
+        slack = 1e-14 * (np.abs(start.f) + start.samples.total)
+        is_good = then.f <= start.f + 1e-4 * np.minimum(expected, 0.0) + slack
+        return _Trial(*then, trial.scale / 2), np.where(is_good, CONVERGED, RUNNING)
+
+    start = _Start(now.theta, along, now.f, now.gradient, data)
+    end, status, _ = solve(halve, _Trial(*now, np.ones(len(along))), start, max_steps=_HALVINGS)
+    has_moved = (status == CONVERGED) & (along != 0).any(axis=1)
+    theta = np.where(has_moved[:, None], end.theta, now.theta)
+    f = np.where(has_moved, end.f, now.f)
+    return _Iterate(theta, f, end.gradient, end.hessian), has_moved

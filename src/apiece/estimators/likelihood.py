@@ -257,12 +257,10 @@ class Likelihood(Estimator):
 
         psi, q, left = np.zeros(len(raw)), np.zeros(len(raw)), np.zeros(len(raw))
         usable = np.flatnonzero(~(too_few | is_zero))
-        at = profile(samples.take(usable), theta[usable])
+        at = profile(samples[usable], theta[usable])
         psi[usable], q[usable], left[usable] = at.psi, at.q, at.q - _EXACT * at.q_total
         cov = np.full((len(raw), 2, 2), np.nan)
-        cov[searched] = _covariance(
-            samples.take(searched), theta[searched], psi[searched], q[searched]
-        )
+        cov[searched] = _covariance(samples[searched], theta[searched], psi[searched], q[searched])
         status = mark(
             len(raw),
             (FitStatus.TOO_FEW, too_few),

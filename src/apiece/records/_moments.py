@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Moments:
     def __len__(self) -> int:
         return len(self.k)
 
-    def block(self, rows: slice | IntArray) -> Moments:
+    def block(self, rows: slice | IntArray | BoolArray) -> Moments:
         """Return the moments of some of the points."""
         count = None if self.count is None else self.count[rows]
         return Moments(self.k[rows], self.n[rows], self.mean[rows], self.m2[rows], count)
