@@ -134,6 +134,7 @@ def _start(X: FloatArray, y: FloatArray, penalty: FloatArray, C: float) -> Float
     $\alpha = C(y - \sigma(m))$ and $m = ZZ^\top\alpha + \text{intercept}$. So Newton's method takes
     only $k$ equations: at margins $m$ with $w = C\sigma'(m)$, its step goes to the solution of
     $\alpha = C(y - \sigma(m)) - w(ZZ^\top\alpha + \text{intercept} - m)$ that sums to zero.
+    Its steps have no line search: where they diverge, the fit starts at zero.
     """
     (k, n), is_penalised = X.shape, penalty > 0
     theta = np.zeros(n)

@@ -162,7 +162,11 @@ class SoftmaxJoining:
     def _fast(
         self, x: FloatArray, margin: FloatArray, truth: FloatArray
     ) -> tuple[AnyArray, FloatArray, AnyArray, FloatArray]:
-        """Iterate the optimality condition; rows that fail have ``left`` = inf."""
+        """Iterate the optimality condition; rows that fail have ``left`` = inf.
+
+        Rows leave within a step, before its products with the inverse: `solve`, where rows leave
+        after a step, took up to a quarter longer.
+        """
         base, rows, n = self.base, self._rows, len(x)
         short, (m, p) = x.astype(rows.dtype), base.theta.shape
         G = (short @ self._inverse).reshape(n, m, m * p)
@@ -335,7 +339,8 @@ def _proximal(
     r"""Solve $t = C (y - \pi(\text{margin} + M t))$ for every row, by Newton's method.
 
     Steps that end beyond the minimum of the convex function whose gradient is
-    $M(t + C(\pi - y))$ are halved. Returns shape ``(n, K - 1)``.
+    $M(t + C(\pi - y))$ are halved. Returns shape ``(n, K - 1)``. No row leaves before the last:
+    a step costs less than a row would to leave.
     """
     eye = np.eye(M.shape[1])
     others = 1.0 - np.eye(M.shape[1] + 1)[:, :-1]

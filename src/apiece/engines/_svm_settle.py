@@ -219,7 +219,11 @@ class Additions:
 
 
 def settle(tableau: Tableau, batch: Additions) -> tuple[Additions, BoolArray]:
-    """Bring all additions to their optimum; return them in order, and which have got there."""
+    """Bring all additions to their optimum; return them in order, and which have got there.
+
+    States are exchanged, which is not a step of Newton's method; a batch is copied only when an
+    eighth of it can leave.
+    """
     is_settled = np.zeros(len(batch.at), dtype=bool)
     parts = []
     for _ in range(_MOST_ROUNDS):
