@@ -22,4 +22,5 @@ Place = NewType("Place", int)
 Places = NewType("Places", npt.NDArray[np.integer[Any]])
 PointIds = NewType("PointIds", npt.NDArray[np.generic])
 
+# A parameter of a public function that is a whole number of at least 1
 Count: TypeAlias = Annotated[int, range(1, 2**31)]

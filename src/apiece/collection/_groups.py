@@ -13,8 +13,8 @@ Where rows take turns in scoring, the scoring rows are drawn together with $D$, 
 whole group is left out of both: $D$ and the scoring rows are then disjoint random parts of the
 other rows, so that the mean over draws is what the group adds to random rows, scored on others
 like them, without bias. Blocks of whole groups would be wrong here: $D$ would then consist of a
-few groups, not of random rows. Of ``group_size`` joining rows none trains or scores; other rows of
-the group may, as they may anywhere in the population.
+few groups, not of random rows. Where ``group_size`` rows join, none of these trains or scores, but
+other rows of the group may, as any row of the population may.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from apiece.collection._rotation import largest_size
 from apiece.errors import CardinalityError, PlanError
 from apiece.records import Task
 
-_PATIENCE = 20  # training sets, of which at least half must leave each group enough rows
+_PATIENCE = 20  # training sets after which half must have left each group enough rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +136,13 @@ class GroupPlan:
 
     def _draw_without(self, index: int, group: int, size: int) -> Task:
         points, rows = np.array([group]), (self.rows[group],)
-        everyone = np.arange(len(self.strata))
+        pool = np.arange(len(self.strata))
         if self.rotates:
-            usable = ~np.isin(everyone, self.rows[group])
+            usable = ~np.isin(pool, self.rows[group])
             return replace(self._for_all.draw(index, size, usable), points=points, rows=rows)
-        pool = np.setdiff1d(everyone, self.rows[group])
-        drawn = self._drawn_from(pool).draw(index, size)
-        return replace(drawn, subset=pool[drawn.subset], points=points, rows=rows)
+        rest = np.setdiff1d(pool, self.rows[group])
+        drawn = self._drawn_from(rest).draw(index, size)
+        return replace(drawn, subset=rest[drawn.subset], points=points, rows=rows)
 
     def _draw_for_all(self, index: int, size: int) -> Task:
         drawn = self._for_all.draw(index, size)
@@ -220,8 +220,8 @@ def make_group_plan(
     if group_size is not None:
         _check_group_size(group_size, names, rows)
     if empty.has_own_draws:
-        for name, own in zip(names, rows, strict=True):
-            inside = np.bincount(codes[own[own < n_pool]], minlength=len(sizes))
+        for name, members in zip(names, rows, strict=True):
+            inside = np.bincount(codes[members[members < n_pool]], minlength=len(sizes))
             _check_rest(str(name), inside, sizes - inside, empty, labels)
     round_sizes, n_contributions = _rounds(empty, names)
     return replace(empty, round_sizes=round_sizes, n_contributions=n_contributions)
@@ -233,7 +233,8 @@ def _check_group_size(size: object, names: Sequence[str], rows: tuple[IntArray, 
             f"group_size={size!r} is not a number of rows: expected a whole number of at least 1, "
             "or None for whole groups. Pass for example group_size=20 (--group-size 20)."
         )
-    few = [(len(own), str(name)) for name, own in zip(names, rows, strict=True) if len(own) < size]
+    lengths = zip(map(len, rows), map(str, names), strict=True)
+    few = [(n, name) for n, name in lengths if n < size]
     if few:
         n, name = min(few)
         raise PlanError(

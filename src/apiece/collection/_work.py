@@ -1,8 +1,8 @@
 """A unit of work as a worker sees it: draw its tasks, compute them, store the shard or return it.
 
-A worker receives the `Job` once; afterwards only unit indices are sent. It draws the unit's tasks
-itself. If it can reach the run's store (it looks for a mark that the collector left there), it
-stores the shard and returns the footer alone.
+A worker receives the `Job` once, then only indices of units, and draws the tasks of a unit itself.
+The collector leaves a mark in the run's store. A worker that finds the mark stores the shard there
+and returns the footer alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apiece.errors import StoreError
 from apiece.records import Plan
 from apiece.store import Footer, Layout, Shard, Store, make_shard
 
-_known: dict[str, Job] = {}
+_jobs: dict[str, Job] = {}
 
 
 class Done(NamedTuple):
@@ -83,7 +83,7 @@ class Job:
             within_reach = store if store.is_marked(token) else None
             yield cls(engine, plan, layout, within_reach, n_units, token)
         finally:
-            with suppress(StoreError, OSError):  # a mark that stays does no harm
+            with suppress(StoreError, OSError):  # a mark that is left is harmless
                 store.unmark(token)
 
     def run(self, index: int) -> Done:
@@ -94,7 +94,7 @@ class Job:
             return Done(shard.footer, shard)
         try:
             self.store.write(shard)
-        except StoreError:  # perhaps a matter of this worker; else the collector will say it
+        except StoreError:  # if all fail to write, the collector's write says so
             return Done(shard.footer, shard)
         return Done(shard.footer, None)
 
@@ -119,10 +119,10 @@ def work(job: Job, index: int) -> Done:
     1
     """
     _one_thread()
-    if job.token not in _known:  # the first copy stays, with all that its engine has prepared
-        _known.clear()
-        _known[job.token] = job
-    return _known[job.token].run(index)
+    if job.token not in _jobs:  # the first copy stays, with all that its engine has prepared
+        _jobs.clear()
+        _jobs[job.token] = job
+    return _jobs[job.token].run(index)
 
 
 @cache

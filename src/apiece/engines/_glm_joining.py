@@ -183,7 +183,8 @@ class GLMJoining:
         t = link.proximal(margin, beta, y, C)
         eta = q * t[:, None].astype(np.float32)
         is_near = _within(eta, within.radius)
-        memory = [eta if is_near.all() else eta[is_near]]  # where to go on; the last step, its end
+        # Where the next step starts; then, of the last step, its change and its end
+        memory = [eta if is_near.all() else eta[is_near]]
 
         def step(now: _Iterate, z: _Point) -> tuple[_Iterate, IntArray]:
             r = remainder(memory[0])

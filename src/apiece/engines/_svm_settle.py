@@ -5,10 +5,10 @@ them, all states that turn out wrong are exchanged at once, again and again: few
 where free points are far from each other. Where that makes no progress the states are traced, bend
 by bend (`Trace`).
 
-A change of the kernel's width enters as a correction of the excesses, which depends on the weights:
-it is renewed until it rests. So does what is added to the diagonal of the kernel to make the
-equations solvable. The equations themselves are those of the machine's own width throughout, so
-that they stay those of a convex problem.
+A change of the kernel's width enters as a correction of the excesses, and so does what is added to
+the diagonal of the kernel to make the equations solvable. The correction depends on the weights: it
+is computed again until it no longer changes. The equations keep the width of the machine, so that
+they stay those of a convex problem.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from apiece.engines._svm_trace import Trace
 _MOST_ROUNDS = 40
 _MOST_TRACES = 2
 _SLACK = 1e-9  # share of its bound by which a weight may miss it
-_RESTS = 1e-2  # share of the tolerance by which a correction may still change
+_STEADY = 1e-2  # share of the tolerance by which a correction may still change
 _PATIENCE = 2  # rounds without progress before the solution is traced
 
 
@@ -53,11 +53,11 @@ class Additions:
         What its width changes in that, shape ``(n, w)``.
     alone
         Excess of the added point under the machine as it is, shape ``(n,)``.
-    own, eta
-        Correction of the excesses, of the rows and the added point, for the machine's own weights,
-        and for all; shape ``(n, w + 1)``.
+    base_change, eta
+        Correction of the excesses of the rows and the added point: for the weights of the machine
+        without the point, and for the present weights; shape ``(n, w + 1)``.
     known
-        What follows from it; see `Tableau.respond`. Shape ``(n, w + 2)``.
+        What follows from ``eta``; see `Tableau.respond`. Shape ``(n, w + 2)``.
     state, alpha, excess
         The present guess, for the rows and the added point, shape ``(n, w + 1)``.
     db
@@ -113,17 +113,15 @@ class Additions:
             their own widths add to it.
         alone
             Excesses of the added points under the machine as it is, shape ``(n,)``.
-        own
-            What their widths add to the excesses that the machine's own weights make, for the rows
-            and themselves, shape ``(n, w + 1)``.
+        base_change
+            What the widths of the added points add to the excesses that the machine's weights make,
+            for the rows and the added points, shape ``(n, w + 1)``. Changed in place.
         """
         n, w, s = len(y), len(tableau.rows), tableau.n_free
         added = jitter(kernel.sum(axis=1), tableau.bound)
         c, c_z = tableau.enter(kernel, y, added)
         is_twin = (kernel > 1.0 - 1e-12) & (tableau.y == y[:, None])
-        base_change[:, :s] += tableau.excess[
-            :s
-        ]  # zero, unless the machine itself is not quite solved
+        base_change[:, :s] += tableau.excess[:s]  # not zero if the machine is not quite solved
         begun = cls(
             at=np.arange(n),
             y=y,
@@ -219,7 +217,7 @@ class Additions:
 
 
 def settle(tableau: Tableau, batch: Additions) -> tuple[Additions, BoolArray]:
-    """Bring all additions to their optimum; return them in order, and which have got there.
+    """Bring all additions to their optimum; return them in order, and which have reached it.
 
     States are exchanged, which is not a step of Newton's method; a batch is copied only when an
     eighth of it can leave.
@@ -230,8 +228,8 @@ def settle(tableau: Tableau, batch: Additions) -> tuple[Additions, BoolArray]:
         batch.solve(tableau)
         right = np.flatnonzero(batch.exchange(tableau))
         change = batch.renew(tableau, right)
-        rests = right[change <= _RESTS * tolerance(tableau.bound)]
-        is_settled[batch.at[rests]] = True
+        settled = right[change <= _STEADY * tolerance(tableau.bound)]
+        is_settled[batch.at[settled]] = True
         leaves = is_settled[batch.at] | (batch.traces < 0)
         if 8 * np.count_nonzero(leaves) >= len(leaves):  # copying costs as much as another round
             parts.append(batch.take(leaves))

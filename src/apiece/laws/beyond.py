@@ -1,9 +1,9 @@
 r"""Laws beyond the sampled sizes: how far they were checked, and how much wider intervals get.
 
-Laws fitted to the smaller sizes of a run and compared with its largest ones (`Beyond`) show how far
-predictions can be trusted: as many times beyond the largest sampled size as was held out. Standard
-errors grow with the distance, by the factor that the held-out sizes needed, and by no less than
-was needed on other data sets.
+Laws fitted to the smaller sizes of a run are compared with its larger, held-out ones (`Beyond`). If
+they predict sizes three times the fitted ones, laws of the whole run are trusted up to three times
+its largest size. Standard errors grow with the distance, by the factor that the held-out sizes
+needed, and at least by the factor that other data sets needed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def quiet() -> Iterator[None]:
 
 
 def warn_beyond(asked: float, k_max: int, reach: int, is_checked: bool) -> None:
-    """Warn that laws are asked about sizes beyond the sampled ones, unless within `quiet`."""
+    """Warn that a size beyond the sampled ones was asked for, unless within `quiet`."""
     if _is_quiet.get():
         return
     times = f"{asked / k_max:,.1f} times as many"

@@ -153,6 +153,6 @@ def plot_curves(
         else:
             ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel(f"contribution ({laws.attrs.get('metric', 'loss')})")
-        words = [f"point, {level:.0%} interval", small_print(laws.attrs)]
-        ax.legend(title="\n".join(word for word in words if word))
+        lines = [f"point, {level:.0%} interval", small_print(laws.attrs)]
+        ax.legend(title="\n".join(line for line in lines if line))
     return ax

@@ -1,4 +1,4 @@
-"""What an experiment found: point addition, acquisition, removal, mislabelled points."""
+"""Plot of the results of an experiment, for each method and setting."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def plot_experiment(
     ]
     with axes(ax) as ax:
         settings = np.array(numbers.index.get_level_values(0).unique(), dtype=np.float64)
-        apart = _apart(settings, len(shown), is_log=experiment.by == "at")
+        x = _side_by_side(settings, len(shown), is_log=experiment.by == "at")
         ax.axhline(0, color="0.5", linewidth=0.8)
         for i, (name, marker) in enumerate(zip(shown, "osD^vPX*" * len(shown), strict=False)):
             part = numbers.xs(name, level="method")
             ax.errorbar(
-                apart[:, i], part["mean"], part["error"], fmt=marker, linewidth=thin(),
+                x[:, i], part["mean"], part["error"], fmt=marker, linewidth=thin(),
                 linestyle="-" if len(settings) > 1 else "none", label=name,
             )  # fmt: skip
         if experiment.by == "at":
@@ -118,15 +118,15 @@ def plot_experiment(
             ax.set_xticks(settings, [f"{k:,.0f}" for k in settings])
             ax.minorticks_off()
         ax.set_xlabel(_SETTINGS.get(experiment.by, experiment.by))
-        words = experiment.measures[measure]
-        ax.set_ylabel(words if over is None else f"{words},\nover {over}")
+        label = experiment.measures[measure]
+        ax.set_ylabel(label if over is None else f"{label},\nover {over}")
         ax.legend(title="mean, standard error")
     return ax
 
 
-def _apart(settings: Any, n: int, *, is_log: bool) -> Any:
+def _side_by_side(settings: Any, n: int, *, is_log: bool) -> Any:
     """Return where to draw each method next to the others, shape ``(n_settings, n)``."""
     at = np.log(settings) if is_log else settings
-    room = np.diff(np.sort(at)).min() if len(at) > 1 else 1.0
-    places = at[:, None] + 0.02 * room * (np.arange(n) - (n - 1) / 2)
+    gap = np.diff(np.sort(at)).min() if len(at) > 1 else 1.0
+    places = at[:, None] + 0.02 * gap * (np.arange(n) - (n - 1) / 2)
     return np.exp(places) if is_log else places

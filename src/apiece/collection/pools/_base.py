@@ -20,7 +20,7 @@ class Pool(ABC):
 
     A pool sends the job to its workers once, and then only the indices of units. A worker calls
     `apiece.collection.work(job, index)`, which computes the unit, stores its shard if the worker
-    can reach the store, and returns what the collector must know.
+    can reach the store, and returns the footer, and the shard if it is not stored.
 
     Examples
     --------
