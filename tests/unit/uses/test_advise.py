@@ -114,6 +114,14 @@ def test_a_validation_set_without_ids_is_trusted_and_one_with_ids_is_judged():
     assert sorted(apiece.advise(carved, progress=False).table().index) == sorted(names)
 
 
+@pytest.mark.parametrize(("seed", "n"), [(0, 150), (1, 600), (2, 150)])
+def test_where_the_model_knows_nothing_hardly_any_value_is_to_be_checked(seed, n):
+    rng = np.random.default_rng(seed)
+    advice = advise(rng.normal(size=(n, 4)), rng.normal(size=n))
+    # All of these rows are right. The estimated share of wrong values alone would have most checked.
+    assert (advice["advice"] == "check").mean() < 0.1
+
+
 def test_a_run_is_advised_with_its_model_and_its_data():
     X, y, _ = table(n=200)
     dataset = Dataset.from_arrays(X, y, validation=0)
