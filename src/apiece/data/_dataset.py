@@ -273,7 +273,8 @@ class Dataset(PointSet):
         Parameters
         ----------
         path
-            The file; tabs separate the cells of a ``.tsv``.
+            The file, as UTF-8. The header says whether commas, tabs, ``;`` or ``|`` separate cells;
+            with ``;``, cells such as ``2,5`` are numbers.
         target
             The column to predict.
         **options

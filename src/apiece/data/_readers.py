@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import warnings
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from apiece._base.check import nearest, some
 from apiece._base.files import read_table as parquet_table
@@ -87,10 +90,9 @@ def read_table(path: FilePath) -> pd.DataFrame:
 
 
 def read_csv(path: FilePath) -> pd.DataFrame:
-    """Read a comma-separated file with a header (tab-separated if named .tsv), gzipped or not."""
+    """Read text with a header, gzipped or not: cells between commas, tabs, ``;`` or ``|``."""
     file = existing(path)
-    _check_text(file)
-    separator = "\t" if ".tsv" in file.name.lower() else ","
+    separator = _separator(_beginning(file))
     try:
         with warnings.catch_warnings():
             # Rows longer than the header would otherwise lose cells, or shift them.
@@ -103,8 +105,10 @@ def read_csv(path: FilePath) -> pd.DataFrame:
         raise _empty(file) from None
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{str(file)!r} is not UTF-8 text ({error.reason} at byte {error.start:,}): expected "
-            "a table of text with a header. Save it as UTF-8, or check that it is a csv file."
+            f"{str(file)!r} is not UTF-8 text ({error.reason}): expected "
+            "a table of text with a header. Save it as UTF-8 ('CSV UTF-8' in Excel), or read it "
+            "with pandas.read_csv(path, encoding='cp1252'), or whatever its encoding is, and pass "
+            "it to Dataset.from_pandas."
         ) from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         said = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
@@ -128,6 +132,25 @@ def read_csv(path: FilePath) -> pd.DataFrame:
             f"{str(file)!r} holds a header and no rows: expected one row for each point. Check "
             "that the export was complete."
         )
+    return _with_points(frame) if separator == ";" else frame
+
+
+def _separator(head: bytes) -> str:
+    r"""Return the mark that separates the names of a header; a comma if there is a single name.
+
+    >>> _separator(b'a;"b, c";d\n1;2,5;3\n')
+    ';'
+    """
+    first = head.lstrip().partition(b"\n")[0].decode("utf-8", errors="replace")
+    names = re.sub(r'"[^"]*"', "", first)
+    return max(",\t;|", key=names.count)
+
+
+def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """Read cells such as 2,5 as numbers: programs that write ``;`` between cells often do so."""
+    for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]]:
+        with suppress(ValueError):  # a column of words
+            frame[name] = frame[name].str.replace(",", ".").astype(np.float64)
     return frame
 
 
@@ -250,8 +273,8 @@ def existing(path: FilePath) -> Path:
     return file
 
 
-def _check_text(file: Path) -> None:
-    """Refuse a file that is binary, or that calls itself gzipped and is not."""
+def _beginning(file: Path) -> bytes:
+    """Return the first bytes of a text; refuse a binary file, or one that is falsely named .gz."""
     is_gzipped = file.suffix.lower() == ".gz"
     try:
         with gzip.open(file, "rb") if is_gzipped else file.open("rb") as opened:
@@ -268,18 +291,13 @@ def _check_text(file: Path) -> None:
             "files do: expected a table of UTF-8 text. Save it as UTF-8 csv; for Parquet or NumPy "
             "files use the suffix .parquet or .npz."
         )
+    return head
 
 
 def _check_header(file: Path, names: list[str]) -> None:
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise duplicate_columns(doubled, str(file))
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise DataError(
-            f"{str(file)!r} has a single column {names[0][:60]!r}: expected cells separated by "
-            "commas (.csv) or tabs (.tsv). Save it with that separator, or read it with pandas "
-            "and pass it to Dataset.from_pandas."
-        )
 
 
 def duplicate_columns(doubled: list[str], where: str) -> DataError:

@@ -126,10 +126,26 @@ def test_duplicate_names_in_a_header_are_refused(complaint, write):
     assert "'a'" in complaint(read_csv, write("t.csv", "a,b,a\n1,2,3\n"))
 
 
-@pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_another_separator_is_recognised(complaint, write, mark):
-    said = complaint(read_csv, write("t.csv", f"a{mark}b\n1{mark}2\n"))
-    assert "single column" in said
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_the_header_says_what_separates_cells(write, mark, suffix):
+    content = f'a{mark}"b,; |"{mark}c\n1{mark}2{mark}"x,; |"\n'
+    frame = read_csv(write(f"t.{suffix}", content))
+    assert frame.to_dict("list") == {"a": [1], "b,; |": [2], "c": ["x,; |"]}
+
+
+def test_between_semicolons_decimals_may_have_commas_or_points(write):
+    content = "a;b;c;d\n1,5;1.5;2,0;3\n-0,25;2.5;;x,y\n"
+    frame = read_csv(write("t.csv", content))
+    assert frame[["a", "b"]].to_numpy().tolist() == [[1.5, 1.5], [-0.25, 2.5]]
+    assert frame["c"].iloc[0] == 2.0
+    assert np.isnan(frame["c"].iloc[1])
+    assert frame["d"].tolist() == ["3", "x,y"]
+
+
+def test_another_encoding_says_how_to_read_it(complaint, write):
+    said = complaint(read_csv, write("t.csv", "a,b\nKöln,1\n".encode("cp1252")))
+    assert "encoding='cp1252'" in said
 
 
 def test_a_damaged_gzip_is_refused(complaint, write):

@@ -118,7 +118,7 @@ def test_a_validation_set_without_ids_is_trusted_and_one_with_ids_is_judged():
 def test_where_the_model_knows_nothing_hardly_any_value_is_to_be_checked(seed, n):
     rng = np.random.default_rng(seed)
     advice = advise(rng.normal(size=(n, 4)), rng.normal(size=n))
-    # All of these rows are right. The estimated share of wrong values alone would have most checked.
+    # All rows are right. The estimated share of wrong values alone would have most checked.
     assert (advice["advice"] == "check").mean() < 0.1
 
 
