@@ -93,7 +93,26 @@ def test_missing_values_name_their_columns_and_offer_impute(folder):
 
 def test_one_class_only(folder):
     FRAME.assign(label="yes").to_csv(folder / "one.csv", index=False)
-    expect(collect(folder, "one.csv"), 2, "single class")
+    expect(collect(folder, "one.csv"), 2, "in all")
+
+
+def test_what_is_refused_has_no_folder_yet(folder):
+    result = collect(folder, sizes="0:10")
+    expect(result, 2, "is not a rising range")
+    assert "run:" not in result.stderr
+    assert not (folder / "run").exists()
+    assert result.stderr.startswith("data.csv: 40 points to value")
+    assert "run: " in collect(folder).stderr
+
+
+def test_numbers_that_differ_by_rounding_only(folder):
+    FRAME.assign(code=[str(10**25 + i) for i in range(40)]).to_csv(folder / "same.csv", index=False)
+    expect(collect(folder, "same.csv"), 2, "'code' is 1e+25 in every row", "--drop code")
+
+
+def test_a_path_is_no_run():
+    with pytest.raises(apiece.PlanError, match=r"apiece\.open\(path\)"):
+        apiece.value("runs/none")
 
 
 def test_a_class_with_fewer_points_than_needed(folder):

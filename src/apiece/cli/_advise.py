@@ -12,7 +12,7 @@ from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
 from apiece.cli._print import OUT, deliver, emit, note, records, say_prose, show_table, write_table
-from apiece.cli._source import is_table, next_command, remembered
+from apiece.cli._source import describe, is_table, next_command, remembered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +67,7 @@ def advise(
     run = remembered(source, options) if is_table(source) else open_run(source)
     if run is None:
         dataset = read_all(source, options)
-        about = dataset.summary(is_guess=options["task"] is None)
-        note(f"{source.name}: {about}", quiet=quiet)
+        note(describe(source, dataset, options), quiet=quiet)
         if model in (None, "auto", "logistic", "ridge", "linear"):  # which take seconds
             found = quality(dataset, model or "auto", progress=settings["progress"])
             note(f"model: {found.headline()}", quiet=quiet)
@@ -156,7 +155,17 @@ def suspects(
     chosen = models or ("logistic", "forest")
     with tracking(False if quiet else None, title="judging labels", unit="models"):
         table = uses.plausibility(dataset, models=chosen, draws=draws, random_state=random_state)
-    deliver(table.sort_values("plausibility", kind="stable"), out, as_json, quiet)
+    n_other = int((table["plausibility"] < table["p_likeliest"]).sum())
+    deliver(
+        table.sort_values("plausibility", kind="stable"),
+        out,
+        as_json,
+        quiet,
+        then=lambda: say_prose(
+            f"another label is more plausible than the given one: {n_other:,} of {len(table):,} "
+            "rows"
+        ),
+    )
 
 
 def _first(column: Any) -> Any:

@@ -13,7 +13,7 @@ from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import of_verb, read, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._print import emit, note, say_prose
-from apiece.cli._source import describe, place_for
+from apiece.cli._source import describe, place_for, saying_where
 from apiece.cli._words import DESIGNS, ENGINES, LOSSES
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def collect(
     dataset = read(data, options)
     place = place_for(data, _with(dataset, candidates), options) if to is None else to
     where = redacted(str(place))
-    note(describe(data, dataset, where, options), quiet=quiet)
+    note(describe(data, dataset, options), quiet=quiet)
     try:
         run = apiece.collect(
             dataset,
@@ -100,6 +100,7 @@ def collect(
             n_jobs=jobs,
             to=place,
             progress=not quiet,
+            on_progress=saying_where(where, quiet=quiet),
             **of_verb(options),
         )
     except KeyboardInterrupt:

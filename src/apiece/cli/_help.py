@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -25,6 +26,19 @@ class TaskGroup(click.Group):
         for commands in tasks.values():
             for command, _ in commands:
                 self.add_command(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for, or offer the nearest."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            close = get_close_matches(args[0], self.commands, n=1)
+            hint = f"Did you mean 'apiece {close[0]}'?" if close else "Pick one of them."
+            ctx.fail(
+                f"there is no command {args[0]!r}: expected one of those that 'apiece --help' "
+                f"lists. {hint}"
+            )
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands alone; ``--help`` and ``--version`` are known."""

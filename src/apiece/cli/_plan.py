@@ -9,7 +9,8 @@ import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import of_verb, read_all, reading
-from apiece.cli._print import emit, note, say, say_prose
+from apiece.cli._print import emit, note, say_prose, show_table
+from apiece.cli._source import describe
 from apiece.cli._words import ENGINES, LOSSES
 
 
@@ -29,7 +30,7 @@ def plan(data: Path, jobs: int, as_json: bool, quiet: bool, **options: Any) -> N
     import apiece
 
     dataset = read_all(data, options)
-    note(f"{data.name}: {dataset.summary(is_guess=options['task'] is None)}", quiet=quiet)
+    note(describe(data, dataset, options), quiet=quiet)
     progress = False if quiet else None
     found = apiece.plan(dataset, n_jobs=jobs, progress=progress, **of_verb(options))
     if as_json:
@@ -37,4 +38,4 @@ def plan(data: Path, jobs: int, as_json: bool, quiet: bool, **options: Any) -> N
         emit({name: getattr(found, name) for name in names})
         return
     say_prose(repr(found))
-    say(found.table().round(2).to_string())
+    show_table(found.table())

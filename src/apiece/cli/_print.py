@@ -131,10 +131,13 @@ def show_ends(table: pd.DataFrame, n: int, level: float, *, at: int | None = Non
     where = "" if at is None else f" at k = {at:,}"
     has_intervals = bool(table["low"].notna().any())
     words = f", by the {{}} end of the {100 * level:.4g} % interval" if has_intervals else ""
+    n = min(n, -(-len(table) // 2))
     best = table.nlargest(n, "low" if has_intervals else "value")
-    worst = table.nsmallest(n, "high" if has_intervals else "value")
+    others = table.drop(index=best.index)  # no point is at both ends
+    worst = others.nsmallest(n, "high" if has_intervals else "value")
     show_table(best, title=f"most valuable{where}{words.format('lower')}")
-    show_table(worst, title=f"least valuable{where}{words.format('upper')}")
+    if len(worst):
+        show_table(worst, title=f"least valuable{where}{words.format('upper')}")
 
 
 def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[str]]:

@@ -20,6 +20,7 @@ from apiece.cli._print import note
 from apiece.cli._words import LOSSES
 
 if TYPE_CHECKING:
+    from apiece._base.progress import OnProgress, ProgressEvent
     from apiece.data import Dataset
     from apiece.store import Run
 
@@ -119,7 +120,7 @@ def run_of(
     else:
         dataset = read_all(source, options)
         place = place_for(source, dataset, options)
-        note(describe(source, dataset, place, options), quiet=quiet)
+        note(describe(source, dataset, options), quiet=quiet)
         if before is not None:
             before(dataset)
         run = _collected(dataset, place, options, quiet=quiet)
@@ -209,12 +210,20 @@ def next_command(command: str, table: Path, options: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def describe(table: Path, dataset: Dataset, place: Path | str, options: Mapping[str, Any]) -> str:
-    """Say what is collected from, and where it goes."""
-    return (
-        f"{table.name}: {dataset.summary(is_guess=options['task'] is None)}\n"
-        f"run: {place} (remembers the file; later commands need no options)"
-    )
+def describe(table: Path, dataset: Dataset, options: Mapping[str, Any]) -> str:
+    """Say what a table holds."""
+    return f"{table.name}: {dataset.summary(is_guess=options['task'] is None)}"
+
+
+def saying_where(place: Path | str, *, quiet: bool) -> OnProgress | None:
+    """Return what says where a run goes when the work begins, so after the request is checked."""
+    lines = iter([f"run: {place} (remembers the file; later commands need no options)"])
+
+    def say_once(_: ProgressEvent) -> None:
+        for line in lines:
+            note(line, quiet=False)
+
+    return None if quiet else say_once
 
 
 def note_if_unfinished(run: Run, quiet: bool) -> None:
@@ -240,6 +249,7 @@ def _collected(dataset: Dataset, place: Path, options: Mapping[str, Any], *, qui
         n_jobs=options["jobs"],
         to=place,
         progress=not quiet,
+        on_progress=saying_where(place, quiet=quiet),
     )
 
 

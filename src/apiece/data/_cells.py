@@ -7,6 +7,7 @@ over columns of numbers. Nothing is learned here: the transformer learns, from t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,9 @@ from apiece._base.check import some
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._columns import Roles
 from apiece.errors import DataError
+
+_HUGE: Final = 1e15  # where rounding a mean leaves ones
+_SAME: Final = 1e-12  # of the largest number: a smaller spread is little more than rounding
 
 
 def read_cells(table: pd.DataFrame, roles: Roles, *, impute: bool, where: str) -> pd.DataFrame:
@@ -129,6 +133,16 @@ def check_scale(X: AnyArray, names: Sequence[str], *, standardize: bool, impute:
             raise DataError(
                 f"{str(names[j])!r} reaches {largest[j]:.3g}, too large to standardise: expected "
                 "numbers whose squares are finite. Rescale it, or pass standardize=False (--raw)."
+            )
+        spread = (np.nanmax(X, axis=0) - np.nanmin(X, axis=0)).astype(np.float64)
+        lost = np.flatnonzero((largest > _HUGE) & (spread <= _SAME * largest))
+        if len(lost):
+            name = str(names[lost[0]])
+            raise DataError(
+                f"{name!r} is {largest[lost[0]]:.3g} in every row, up to the precision of numbers: "
+                "expected differences that are larger next to its size. Drop it (drop="
+                f"[{name!r}], --drop {name}), subtract a constant, or pass it as categories "
+                f"(categorical=[{name!r}], --categorical {name})."
             )
 
 

@@ -116,7 +116,7 @@ def decide_columns(
         roles = decide_roles(table, text=named["text"], categorical=named["categorical"], skip=skip)
     features = tuple(name for name in table.columns if name not in skip)
     if not features:
-        raise _no_features(table, skip)
+        raise _no_features(table)
     _warn_of_row_numbers(table, features)
     return Columns(
         target=str(one["target"]),
@@ -219,15 +219,15 @@ def decide_roles(
         embedding={name: len(table[name].dropna().iloc[0]) for name in by_role["embedding"]},
     )
     if not roles.columns:
-        raise _no_features(table, skip)
+        raise _no_features(table)
     return roles
 
 
-def _no_features(table: pd.DataFrame, skip: tuple[str, ...]) -> DataError:
+def _no_features(table: pd.DataFrame) -> DataError:
     return DataError(
-        f"no column is left for features: the table has {some(list(table.columns))}, and "
-        f"{some(skip)} are the target, ids or dropped. Expected at least one feature. Drop fewer "
-        "columns, or pass a table with features."
+        f"no column is left for features: those of the table, {some(list(table.columns))}, are the "
+        "target, ids or dropped. Expected at least one feature. Drop fewer columns, or pass a "
+        "table with features."
     )
 
 

@@ -84,16 +84,31 @@ def read_target(values: pd.Series, *, kind: str | None, name: str) -> Target:
     series = _complete(values, name, where="the table")
     decided = infer_kind(series) if kind is None else kind
     if decided == "regression":
-        return Target("regression", quantities(series, name), None, name)
+        numbers = quantities(series, name)
+        if len(numbers) and (numbers == numbers[0]).all():
+            raise _constant(name, float(numbers[0]), len(numbers))
+        return Target("regression", numbers, None, name)
     codes, labels = _distinct(series)
     classes, order = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
+        raise _constant(name, classes[0].item(), len(series))
+    if kind is None and len(classes) == len(series) > _FEW:
         raise DataError(
-            f"target {name!r} holds a single class, {classes[0].item()!r}, on all "
-            f"{len(series):,} rows: expected at least two classes. Pick another target, or pass "
-            "kind='regression' (--task regression) if it is a quantity."
+            f"target {name!r} has another label in each of its {len(series):,} rows, such as "
+            f"{classes[0].item()!r}: expected classes that rows share. Pick another target; if "
+            "this one is a quantity, make it numeric and pass kind='regression' (--task "
+            "regression)."
         )
     return Target("classification", order.astype(np.int64)[codes], classes, name)
+
+
+def _constant(name: str, value: object, n_rows: int) -> DataError:
+    where = "in the only row" if n_rows == 1 else f"in all {n_rows:,} rows"
+    return DataError(
+        f"target {name!r} is {value!r} {where}: expected at least two classes, or a quantity that "
+        "differs between rows. Pick another target, or check that the table was exported "
+        "completely."
+    )
 
 
 def infer_kind(series: pd.Series) -> Kind:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from apiece.data import Dataset, read_again
-from apiece.errors import ApieceError, DataError, StoreError
+from apiece.errors import ApieceError, DataError, PlanError, StoreError
 from apiece.estimators import Estimator, as_estimator, default_method, fit, rebuilt
 from apiece.laws import FamilyLike, Laws
 from apiece.laws.provenance import plain, version
@@ -42,6 +42,11 @@ def laws_of(source: Laws | Run | Contributions, memory: int | str | None = None)
     """
     if isinstance(source, Laws):
         return source
+    if not hasattr(source, "laws") and not isinstance(source, Contributions):
+        raise PlanError(
+            f"laws are asked of a {type(source).__name__}: expected laws, a run or contributions. "
+            "Pass apiece.open(path) for a stored run, or apiece.collect(dataset) for data."
+        )
     return fit(source) if isinstance(source, Contributions) else source.laws(memory=memory)
 
 

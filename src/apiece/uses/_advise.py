@@ -237,10 +237,13 @@ def _check(table: _Table, level: float) -> None:
     n = len(table.target)
     second = n if not table.n_classes else np.sort(np.bincount(table.target, minlength=2))[-2]
     if n < _FEWEST or second < _FOLDS:
+        of_class = (
+            f", {second} of them of the second most frequent class" if table.n_classes else ""
+        )
         raise PlanError(
-            f"there are {n} rows, {second} of them of the second most frequent class: expected at "
-            f"least {_FEWEST} and {_FOLDS}, to train models without each of them. Collect more "
-            "data."
+            f"there are {n} rows{of_class}: expected at least {_FEWEST}, and {_FOLDS} of each of "
+            "two classes, to train models without each row. Add rows; apiece.value (apiece value) "
+            "needs fewer."
         )
 
 

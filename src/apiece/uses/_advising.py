@@ -78,8 +78,9 @@ def advise(
         dataset = data
     else:
         raise PlanError(
-            f"advice is asked about {type(data).__name__}, which holds no rows: expected a run or "
-            "a dataset. Pass the run, or apiece.Dataset.from_csv(...)."
+            f"advice is asked about a {type(data).__name__}: expected a run or "
+            "a dataset. Pass apiece.open(path) for a stored run, or a dataset such as "
+            "apiece.Dataset.from_pandas(frame, target='label')."
         )
     resolved = resolve_model(
         "auto" if model is None else model,

@@ -73,8 +73,9 @@ def plausibility(
 
     if not dataset.is_classification:
         raise PlanError(
-            "labels are plausible or not for classification alone, and the target is a quantity: "
-            "expected classes. Pass another dataset."
+            f"target {dataset.target_name!r} is a quantity, and labels are judged here: expected "
+            "classes. apiece.advise (apiece advise) judges quantities; pass kind='classification' "
+            "(--task classification) if these are classes."
         )
     if draws != int(draws) or draws < 1:
         raise PlanError(

@@ -103,7 +103,7 @@ def value(
     {'a': 0.0035, 'b': -0.0166}
     """
     one_of("source", source, ("law", "samples"))
-    attrs = laws.provenance() if isinstance(laws, Run) else laws.attrs
+    attrs = laws.provenance() if isinstance(laws, Run) else getattr(laws, "attrs", {})
     semivalue = as_semivalue(kind, a=a, b=b, weights=weights)
     if n is not None and not semivalue.needs_n:
         raise PlanError(

@@ -10,7 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from apiece.cli import cli
-from apiece.cli._print import format_numbers, lines_of, prepare_folder, wrapped, write_table
+from apiece.cli._print import (
+    format_numbers,
+    lines_of,
+    prepare_folder,
+    show_ends,
+    wrapped,
+    write_table,
+)
 
 
 @pytest.fixture
@@ -119,6 +126,23 @@ def test_numbers_of_a_column_have_as_many_decimals_and_dollars_have_no_exponent(
     assert lines[2].split()[1] == "0.0001"
     assert format_numbers([float("nan"), float("inf"), 0.0]) == ["-", "inf", "0"]
     assert format_numbers([-0.00000001, 0.5]) == ["0.0000", "0.5000"]
+
+
+def test_no_row_is_at_both_ends(capsys):
+    # The best row by its lower end is the worst by its upper end, too.
+    table = pd.DataFrame(
+        {"value": [2.0, 1.0, 3.0], "low": [1.9, 0.0, 0.1], "high": [2.1, 5.0, 6.0]}
+    )
+    show_ends(table.rename_axis("point"), 10, 0.9)
+    shown = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert [word for word in shown if word.isdigit()] == ["0", "2", "1"]
+
+
+def test_an_unknown_command_offers_the_nearest():
+    result = CliRunner().invoke(cli, ["advize", "reviews.csv"])
+    assert result.exit_code == 2
+    assert "there is no command 'advize'" in result.stderr
+    assert "Did you mean 'apiece advise'?" in result.stderr
 
 
 def test_sentences_break_between_words_and_commands_stay_whole():

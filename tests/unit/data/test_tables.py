@@ -344,7 +344,7 @@ def test_a_table_is_kept_as_it_is_without_preprocessing(complaint, table):
     assert dataset.rows_val["age"].tolist() == known.loc[dataset.ids_val, "age"].tolist()
     assert "preprocess=None" in dataset.needs_refit
     known = table[table["code"].isin(dataset.ids)].drop(columns=["code", "label"])
-    numbers = Dataset.from_pandas(known.assign(y=0.5), target="y")
+    numbers = Dataset.from_pandas(known.assign(y=np.arange(len(known)) / 2), target="y")
     assert dataset.X.shape[1] == numbers.n_features
     assert np.isfinite(dataset.X_val).all()
     again = pickle.loads(pickle.dumps(make(table, text=None, preprocess=None, validation=10)))

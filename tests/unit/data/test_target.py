@@ -115,9 +115,16 @@ def test_an_infinite_target_is_refused(complaint):
     assert "row 1" in complaint(read, [1.0, -np.inf], kind="classification")
 
 
-def test_a_single_class_is_refused(complaint):
-    said = complaint(read, ["spam"] * 4)
-    assert "'spam'" in said
+@pytest.mark.parametrize(("values", "kind"), [(["spam"] * 4, None), ([3.0] * 4, "regression")])
+def test_a_constant_target_is_refused(complaint, values, kind):
+    said = complaint(read, values, kind=kind)
+    assert repr(values[0]) in said
+    assert "in all 4 rows" in said
+
+
+def test_a_label_for_each_row_is_no_class(complaint):
+    said = complaint(read, [f"u{i}" for i in range(30)])
+    assert "another label in each of its 30 rows" in said
     assert "--task regression" in said
 
 
