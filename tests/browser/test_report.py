@@ -669,7 +669,14 @@ def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, advise
         assert f"{text}\n{name}" in page.text("#measures")
     assert "animals.csv" in page.text("#title")
     assert "animals.csv" in page.text("#model-facts")
-    assert page.text("#yours").endswith("your data: 200")
+    assert page.text("#yours") == "your data: 200 ▲"
+    mark, size = (
+        page.js(f"return document.querySelector('{what}').getBoundingClientRect().toJSON()")
+        for what in ("#yours", ".track input")
+    )
+    assert page.js("return state.k") == 200
+    share = page.js("const s = document.getElementById('slider'); return s.value / s.max")
+    assert abs(mark["right"] - 6 - (size["left"] + 8 + share * (size["width"] - 16))) < 12
     before = page.js("return document.getElementById('do').getBoundingClientRect().top")
     after = page.js("return document.getElementById('statistics').getBoundingClientRect().top")
     assert before < 400
@@ -709,6 +716,15 @@ def test_predictions_begin_with_their_probability_and_sort_by_class(page, advise
     assert classes == sorted(classes) or classes == sorted(classes, reverse=True)
     shares = [float(word.rstrip("%\u00a0")) for word, *_ in words]
     assert all(50 <= share <= 100 for share in shares)
+
+
+def test_headers_are_whole_where_texts_are_shown_too(page, advised):
+    page.open(advised[2])
+    assert page.js("return document.querySelector('#table th.text') !== null")
+    for column in ("interval", "predicted"):
+        page.js("sortBy(arguments[0])", column)
+        button = f"document.querySelector('#table th.{column} button')"
+        assert page.js(f"return {button}.scrollWidth <= {button}.clientWidth"), column
 
 
 def test_the_mark_of_your_data_sets_the_size(page, advised):

@@ -57,8 +57,9 @@ function setUpSlider() {
   $("yours").hidden = !report.n_pool;
   if (report.n_pool) {
     $("yours").style.left = `${place(report.n_pool)}%`;
-    $("yours").textContent = `▲ your data: ${whole(report.n_pool)}`;
-    $("yours").classList.toggle("late", place(report.n_pool) > 55);
+    const [words, isLate] = [`your data: ${whole(report.n_pool)}`, place(report.n_pool) > 55];
+    $("yours").textContent = isLate ? `${words} ▲` : `▲ ${words}`; // the mark is below its place
+    $("yours").classList.toggle("late", isLate);
   }
 }
 
