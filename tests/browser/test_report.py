@@ -727,6 +727,15 @@ def test_headers_are_whole_where_texts_are_shown_too(page, advised):
         assert page.js(f"return {button}.scrollWidth <= {button}.clientWidth"), column
 
 
+def test_marks_of_large_values_are_short_and_at_powers_of_ten(page, power):
+    page.open(power[2])
+    marks = "decadeMarks.splits({axes: [null, {scale: 'y'}], scales: {y: {asinh: %s}}}, 1, %s, %s)"
+    assert page.js(f"return {marks % (5.3e5, -2e7, 3e7)}") == [-1e7, -1e6, 0, 1e6, 1e7]
+    assert page.js(f"return {marks % (2e-4, -1e-5, 5e-4)}") == [0, 1e-4]
+    numbers = "[4.2e8, -98765, 123456, -2.5e-5].map(brief)"
+    assert page.js(f"return {numbers}") == ["420M", "\u221299,000", "120K", "\u22122.5e\u22125"]
+
+
 def test_the_mark_of_your_data_sets_the_size(page, advised):
     page.open(advised[2])
     page.element("#yours").click()

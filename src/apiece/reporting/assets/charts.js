@@ -25,6 +25,11 @@ function short(value, digits = 3) {
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const whole = (value) => grouped.format(value);
 
+/* A number where there is little room: two digits, 260M instead of 260,000,000. */
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 2 });
+const brief = (value) =>
+  Math.abs(value) >= 1e5 ? compact.format(value).replace("-", "−") : short(value, 2);
+
 function axis(label, more = {}) {
   return {
     label,
@@ -54,11 +59,16 @@ const logMarks = {
 };
 
 /* Marks of a scale that is linear about zero and logarithmic beyond: zero and powers of ten. */
-const decades = (u, splits) =>
-  splits.map((v) => (v === 0 || Math.abs(Math.log10(Math.abs(v)) % 1) < 1e-6 ? v : null));
 const decadeMarks = {
-  filter: decades,
-  grid: { stroke: () => colour("line"), width: 1, filter: decades },
+  splits(u, index, low, high) {
+    const first = Math.ceil(Math.log10(u.scales[u.axes[index].scale].asinh));
+    const last = Math.floor(Math.log10(Math.max(-low, high)));
+    const powers = [];
+    for (let power = Math.min(first, last); power <= last; power++) powers.push(10 ** power);
+    return [...powers.map((v) => -v).reverse(), 0, ...powers].filter((v) => v >= low && v <= high);
+  },
+  filter: (u, splits) => splits,
+  grid: { stroke: () => colour("line"), width: 1 },
   ticks: { show: false },
 };
 
@@ -69,7 +79,7 @@ const sizeAxis = (label = "dataset size k") =>
   });
 
 const valueAxis = (label) =>
-  axis(label, { size: 62, values: (u, splits) => splits.map((v) => (v === null ? "" : short(v, 2))) });
+  axis(label, { size: 62, values: (u, splits) => splits.map((v) => (v === null ? "" : brief(v))) });
 
 /* Put a chart into its place, in the place's width from then on. */
 function mount(host, options, data) {

@@ -48,7 +48,7 @@ function affectedRows(point) {
 
 function affectedRow(row, effect) {
   const { ids, labels, texts } = report.why.rows;
-  const change = `${effect > 0 ? "−" : "+"}${short(Math.abs(effect), 2)}`;
+  const change = `${effect > 0 ? "−" : "+"}${brief(Math.abs(effect))}`;
   const mark = element("b", { className: effect > 0 ? "helps" : "harms", text: change, title: `Change of its ${metricWords()}, by a linear model of the features` });
   if (row < laws.n) {
     const line = otherPoint(row, [labelOf(row), textOf(row)].filter(Boolean).join(" · "));
@@ -76,7 +76,7 @@ function showSlices(point) {
     return element("li", {}, [
       element("span", { className: "name", text: `${slices.names[j]} (${whole(slices.counts[j])})` }),
       element("span", { className: "room" }, [bar]),
-      element("span", { className: "number", text: `${said} by ${short(Math.abs(effect), 2)}` }),
+      element("span", { className: "number", text: `${said} by ${brief(Math.abs(effect))}` }),
     ]);
   }));
 }
