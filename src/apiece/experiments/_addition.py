@@ -21,6 +21,7 @@ from apiece._base.rng import RandomState, seed_from, stream
 from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.collection import largest_size
 from apiece.data import Dataset
+from apiece.errors import PlanError
 from apiece.estimators import DEFAULT_METHOD, MethodName
 from apiece.experiments._result import Experiment
 from apiece.experiments._trial import Trial, moved_outside
@@ -269,10 +270,18 @@ class CandidatePool:
         trained = {"model": how["model"], "metric": how["metric"]}
         trial = Trial.of(dataset, seed=seed, test=how["test"], **trained)
         low, high, data = sizes[0], sizes[-1], trial.dataset
+        most = data.n_pool
+        if not data.n_validation:
+            most = largest_size(data.n_pool, max(1, data.n_classes))
+        if high > most:
+            needed = -(-dataset.n_pool * high // most)
+            raise PlanError(
+                f"at={high} (--at) does not fit: of {dataset.n_pool + data.n_candidates:,} rows, "
+                f"{data.n_candidates:,} are candidates, others test or score, and {most:,} are "
+                f"left to train on. Expected 1 to {most}. Lower at (--at) or n_candidates "
+                f"(--n-candidates), or pass about {needed + data.n_candidates:,} rows."
+            )
         if high == low:  # a law needs different sizes, on both sides of the requested one
-            most = data.n_pool
-            if not data.n_validation:
-                most = max(low, largest_size(data.n_pool, max(1, data.n_classes)))
             low, high = max(1, low // 2), min(2 * low, most)
         run = how["run"] or apiece.collect(
             data,

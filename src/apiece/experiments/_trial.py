@@ -149,10 +149,13 @@ def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
     PlanError
         If the pool is too small to spare them.
     """
-    if not 1 <= n < dataset.n_pool:
+    most = dataset.n_pool - (1 if dataset.n_validation else _LEAST_ROWS)
+    if not 1 <= n <= most:
+        fewer = f"expected 1 to {most}. Pass n_candidates={-(-most // 2)} (--n-candidates), more"
+        none = f"{_LEAST_ROWS} stay to train, test and score. Pass more"
         raise PlanError(
-            f"{n} points cannot leave a pool of {dataset.n_pool} to be candidates: expected 1 to "
-            f"{dataset.n_pool - 1}. Ask for fewer, or pass a dataset that has candidates."
+            f"{n} points cannot leave a pool of {dataset.n_pool} to be candidates: "
+            f"{fewer if most >= 1 else none} rows, or candidates (--candidates)."
         )
     order = stream(seed, 3).permutation(dataset.n_pool)
     order = np.concatenate([np.sort(order[n:]), np.sort(order[:n])])

@@ -170,6 +170,21 @@ def test_a_score_is_that_of_the_model_trained_on_the_rows(data):
     assert loss == pytest.approx(np.log(proba).mean())
 
 
+def test_a_table_too_small_for_an_experiment_says_what_to_lower_and_what_fits():
+    rng = np.random.default_rng(0)
+    table = apiece.Dataset.from_arrays(rng.normal(size=(200, 2)), np.arange(200) % 2)
+    words = r"expected 1 to 150\. Pass n_candidates=75 \(--n-candidates\)"
+    with pytest.raises(apiece.PlanError, match=words):
+        addition(table, progress=False)
+    options = {"take": 3, "n_candidates": 66, "samples": 10, "repeats": 1, "redundancy": False}
+    with pytest.raises(apiece.PlanError, match=r"at=1000 \(--at\) does not fit") as error:
+        addition(table, at=(20, 1000), progress=False, **options)
+    most = int(str(error.value).partition("Expected 1 to ")[2].partition(".")[0])
+    assert addition(table, at=(20, most), progress=False, **options).table() is not None
+    with pytest.raises(apiece.PlanError):
+        addition(table, at=(20, most + 1), progress=False, **options)
+
+
 def test_candidates_leave_the_pool_and_no_point_is_lost(data):
     moved = moved_outside(data, 50, seed=0)
     assert (moved.n_pool, moved.n_candidates) == (250, 50)
