@@ -61,8 +61,8 @@ _EPILOG = """
 A table is a .csv, .tsv, .parquet or .npz file; missing steps are run:
 
 \b
-  apiece advise reviews.csv --target label
-  apiece report reviews.csv --target label -o reviews.html
+  apiece advise houses.csv --target price
+  apiece report houses.csv --target price -o houses.html
 
 `apiece COMMAND --help` has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """

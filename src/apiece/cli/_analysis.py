@@ -222,8 +222,8 @@ def means(
     epilog="""
 \b
 Examples:
-  apiece baseline reviews.csv --target label -o knn.csv
-  apiece baseline reviews.csv --target label --method loo --model logistic
+  apiece baseline reviews.csv --target label --text review -o knn.csv
+  apiece baseline reviews.csv --target label --text review --method loo
 """
 )
 @click.argument("data", type=click.Path(path_type=Path))

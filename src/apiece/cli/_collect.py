@@ -25,7 +25,7 @@ Examples:
   apiece collect reviews.csv --target label --text review --to runs/reviews
   apiece collect houses.parquet --target price --model ridge --sizes 50:500
   apiece collect own.csv --target label --candidates offer.csv --points none
-  apiece collect reviews.csv --target label --groups source --group-size 50
+  apiece collect reviews.csv --target label --text review --groups source
 
 Repeat the command to continue a run that was interrupted; raise --samples to extend one.
 """

@@ -30,7 +30,7 @@ _SHARED = (
 _EXAMPLE = """
 \b
 Example:
-  apiece experiment {name} reviews.csv --target label -o {name}.csv
+  apiece experiment {name} reviews.csv --target label --text review -o out.csv
 """
 
 

@@ -50,7 +50,7 @@ _FIT_EXAMPLES = """
 Examples:
   apiece fit runs/reviews
   apiece fit runs/reviews --family power
-  apiece fit runs/reviews --method amortized --data reviews.csv --target label
+  apiece fit runs/houses --method amortized --data houses.csv --target price
 
 amortized learns from the features, which a run does not hold: name the file that collect read, with
 the same options.

@@ -33,7 +33,7 @@ _ENDS = 10  # points at each end
     epilog="""
 \b
 Examples:
-  apiece value reviews.csv --target label -o values.csv
+  apiece value reviews.csv --target label --text review -o values.csv
   apiece value runs/reviews --kind beta-shapley --beta 4,1 --top 20
   apiece value runs/reviews --source samples --json
 """,
@@ -104,7 +104,7 @@ Examples:
   apiece select runs/reviews --at 1000 --take 20 -o picks.csv
   apiece select runs/reviews --at 1000 --until 5000 --quotas cat=10,dog=10
   apiece select runs/reviews --at 1000 --costs prices.csv --budget 250
-  apiece select runs/reviews --at 1000 --data reviews.csv --target label
+  apiece select runs/houses --at 1000 --data houses.csv --target price
   apiece select runs/reviews --at 1000 --redundancy none
   apiece select runs/reviews --have mine.csv --take 20
 """,
