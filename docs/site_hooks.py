@@ -1,4 +1,4 @@
-"""What the site adds to Markdown: MathML, files of the root, a list of names, benchmarks."""
+"""What the site adds to Markdown: MathML, files of the root, names, benchmarks, notebooks."""
 
 from __future__ import annotations
 
@@ -29,13 +29,22 @@ _DEFAULT = re.compile(  # the cells that mkdocs-click writes for an option
 )
 _DOCUMENTED = re.compile(r"^::: apiece\.[\w.]+\.(\w+)$(\n    options:)?", re.MULTILINE)
 _RESULTS = re.compile(r"<!-- results: ([\w-]+) -->")
+_CODE = re.compile(  # of a notebook: what it prints follows, and what it draws
+    r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?(?:\n!\[[^\]]*\]\([^)]*\)\n)*",
+    re.DOTALL | re.MULTILINE,
+)
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#\s]+)\.(png|svg)\)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Fill some pages from the root or with names, and show pictures light or dark."""
-    text = with_public_names(filled(markdown, page.file.src_uri))
-    return with_dark(text, Path(page.file.src_uri).parent)
+    path = Path(page.file.src_uri)
+    text = with_dark(with_public_names(filled(markdown, page.file.src_uri)), path.parent)
+    if path.parent.name == "tutorials":
+        title, _, rest = text.partition("\n")
+        link = f'<a href="{path.stem}.ipynb" download>This page as a notebook</a>'
+        return f"{title}\n\n{link}\n{rest}"
+    return text
 
 
 def with_public_names(markdown: str) -> str:
@@ -102,9 +111,46 @@ def measured(name: str) -> str:
 
 
 def on_post_build(*, config: Any, **_: Any) -> None:
-    """Put the files of the benchmarks into the site, for downloads."""
-    to = Path(config["site_dir"]) / "results"
-    shutil.copytree(_ROOT / "benchmarks" / "results", to, dirs_exist_ok=True)
+    """Put the files of the benchmarks and the notebooks into the site, for downloads."""
+    site = Path(config["site_dir"])
+    shutil.copytree(_ROOT / "benchmarks" / "results", site / "results", dirs_exist_ok=True)
+    for page in sorted((_ROOT / "docs" / "tutorials").glob("*.md")):
+        written = json.dumps(notebook(page.read_text(encoding="utf-8")), indent=1)
+        (site / "tutorials" / f"{page.stem}.ipynb").write_text(written, encoding="utf-8")
+
+
+def notebook(markdown: str) -> dict[str, Any]:
+    """Return a page as a Jupyter notebook: its code with what it prints, and the words between.
+
+    Pictures that code draws are left out, since running it shows them, and so are links to other
+    pages, which a file that was downloaded does not reach.
+    """
+    cells: list[dict[str, Any]] = []
+
+    def add_words(text: str) -> None:
+        words = re.sub(r"\[([^\]]+)\]\((?!http)[^)]*\)", r"\1", text).strip()
+        if words:
+            source = words.splitlines(keepends=True)
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": source})
+
+    place = 0
+    for block in _CODE.finditer(markdown):
+        add_words(markdown[place : block.start()])
+        place = block.end()
+        printed = {"output_type": "stream", "name": "stdout", "text": block[2]}
+        cells.append(
+            {
+                "cell_type": "code",
+                "execution_count": None,
+                "metadata": {},
+                "outputs": [printed] if block[2] else [],
+                "source": block[1].rstrip("\n").splitlines(keepends=True),
+            }
+        )
+    add_words(markdown[place:])
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    about = {"kernelspec": kernel}
+    return {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 4}
 
 
 def names() -> str:

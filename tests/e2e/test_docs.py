@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
 
+import click
 import pytest
 from markdown.extensions.toc import slugify
 
 from apiece import plots
+from apiece.cli import cli
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -169,6 +173,55 @@ def test_pages_use_plain_words_short_sentences_and_defined_terms(page):
     text = page.read_text(encoding="utf-8")
     found = list(words.findings(page.name, text, words.glossary(DOCS.parent)))
     assert not found, "\n".join(f"line {each.line}: {each.kind}: {each.text}" for each in found)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("tutorials/*.md")), ids=lambda page: page.stem)
+def test_a_notebook_has_the_code_and_the_words_of_its_page(page):
+    text = page.read_text(encoding="utf-8")
+    cells = site_hooks.notebook(text)["cells"]
+    code = ["".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code"]
+    assert code == [block["code"] for block in pages.BLOCK.finditer(text)]
+    words = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert all(heading in words for heading in headings(page))
+    assert "```text" not in words
+    assert "](../" not in words
+
+
+def test_a_notebook_runs_and_prints_what_it_holds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    book = json.loads(json.dumps(site_hooks.notebook((DOCS / "tutorials/texts.md").read_text())))
+    names = {}
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            printed = "".join(output["text"] for output in cell["outputs"])
+            assert pages.agree(printed, capsys.readouterr().out)
+    assert (tmp_path / "reviews.csv").exists()
+
+
+def commands():
+    """Return every command line of pages and of help, with where it is."""
+    texts = {
+        page.name: "\n".join(body for _, body in pages.fences(page.read_text(encoding="utf-8")))
+        for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
+    }
+    texts |= {f"help of {name}": command.epilog or "" for name, command in cli.commands.items()}
+    for where, text in texts.items():
+        for line in re.findall(r"^(?:\$ | *)apiece +(\w+ .*)", text, re.MULTILINE):
+            yield where, shlex.split(line, comments=True)
+
+
+def test_every_command_of_a_page_has_options_that_exist_and_reviews_have_a_text():
+    found = list(commands())
+    assert len(found) > 60
+    for where, (name, *rest) in found:
+        command = cli.commands[name]
+        if isinstance(command, click.Group) and rest[0] in command.commands:
+            command, rest = command.commands[rest[0]], rest[1:]
+        with click.Context(command) as context:
+            command.make_parser(context).parse_args(list(rest))  # refuses unknown options
+        if "reviews.csv" in rest:  # the file of the tutorial of texts
+            assert "--text" in rest, f"{where}: apiece {name} {shlex.join(rest)}"
 
 
 def test_the_page_of_commands_has_the_examples_of_help_and_no_marks_of_click():
