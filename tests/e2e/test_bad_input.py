@@ -110,6 +110,18 @@ def test_numbers_that_differ_by_rounding_only(folder):
     expect(collect(folder, "same.csv"), 2, "'code' is 1e+25 in every row", "--drop code")
 
 
+@pytest.mark.parametrize(
+    ("extra", "word"),
+    [
+        (["--validation", "thirty"], "'thirty' is no file"),
+        (["--group-size", "5"], "group_size=5 is given and points are valued"),
+        (["--text", "age"], "column 'age' holds numbers"),
+    ],
+)
+def test_options_that_do_not_fit_the_table(folder, extra, word):
+    expect(collect(folder, extra=extra), 2, word)
+
+
 def test_a_path_is_no_run():
     with pytest.raises(apiece.PlanError, match=r"apiece\.open\(path\)"):
         apiece.value("runs/none")

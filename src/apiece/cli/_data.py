@@ -121,4 +121,10 @@ def _validation(words: str | None) -> Any:
     try:
         return float(words)
     except ValueError:
-        return Path(words)
+        if "." in words or Path(words).exists():
+            return Path(words)
+        raise click.BadParameter(
+            f"{words!r} is no file: expected a file of rows, a count such as 200, or a share such "
+            "as 0.2.",
+            param_hint="--validation",
+        ) from None

@@ -10,6 +10,7 @@ import click
 
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import of_verb, read_all, reading
+from apiece.cli._help import NamedGroup
 from apiece.cli._print import OUT, emit, note, plain, say, show_table, write_table
 from apiece.cli._words import LOSSES
 
@@ -30,7 +31,7 @@ _SHARED = (
 _EXAMPLE = """
 \b
 Example:
-  apiece experiment {name} reviews.csv --target label --text review -o out.csv
+  apiece experiment {name} table.csv --target y -o {name}.csv
 """
 
 
@@ -51,7 +52,7 @@ class Shares(click.ParamType[tuple[float, ...]]):
             self.fail(f"{value!r} is not a list of shares: expected for example 0.05,0.1.")
 
 
-@click.group(epilog=_EXAMPLE.format(name="mislabel"))
+@click.group(cls=NamedGroup, epilog=_EXAMPLE.format(name="mislabel"))
 def experiment() -> None:
     """Test values and selections against baselines: addition, removal, mislabel, acquire.
 

@@ -13,7 +13,24 @@ import click
 Tasks = Mapping[str, Sequence[tuple[click.Command, str]]]
 
 
-class TaskGroup(click.Group):
+class NamedGroup(click.Group):
+    """A group that offers the nearest of its commands for one that is not there."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for, or offer the nearest."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            close = get_close_matches(args[0], self.commands, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else "Pick one of them."
+            ctx.fail(
+                f"there is no command {args[0]!r}: expected one of "
+                f"{', '.join(self.commands)}. {hint}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+class TaskGroup(NamedGroup):
     """A group whose help lists commands by task, each in one line of at most 79 characters."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -26,19 +43,6 @@ class TaskGroup(click.Group):
         for commands in tasks.values():
             for command, _ in commands:
                 self.add_command(command)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is asked for, or offer the nearest."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            close = get_close_matches(args[0], self.commands, n=1)
-            hint = f"Did you mean 'apiece {close[0]}'?" if close else "Pick one of them."
-            ctx.fail(
-                f"there is no command {args[0]!r}: expected one of those that 'apiece --help' "
-                f"lists. {hint}"
-            )
-        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands alone; ``--help`` and ``--version`` are known."""

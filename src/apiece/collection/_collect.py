@@ -194,6 +194,12 @@ def collect(
     valued = positions(points, dataset)
     found = groups_of(dataset, groups, valued)
     choose = choose_engine if found is None else choose_group_engine
+    if group_size is not None and found is None:
+        raise PlanError(
+            f"group_size={group_size} is given and points are valued: expected groups. Name their "
+            "column when reading the data (groups=, --groups), or leave group_size (--group-size) "
+            "out."
+        )
     chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
     store = store_of(to)
     known = store.manifest if store.has_run() else None

@@ -104,12 +104,12 @@ class Design:
         if _whole_number("samples", samples) < 1:
             raise PlanError(
                 f"samples={samples} asks for nothing: expected at least 1 contribution for every "
-                "point. Pass for example samples=100."
+                "point. Pass for example samples=100 (--samples 100)."
             )
         if share is not None and _whole_number("share", share) < 1:
             raise PlanError(
                 f"share={share} is not a number of points: expected at least 1, or None to share "
-                "each draw among all points. Leave share out unless you need it."
+                "each draw among all points. Leave share (--share) out unless you need it."
             )
         grid = log_spaced(k_min, k_max, n_sizes) if len(given) == 2 else tuple(given)
         return cls(name, grid if name == "grid" else (k_min, k_max), int(samples), share)

@@ -72,8 +72,8 @@ def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
     absent = [name for name in columns if name not in table.columns]
     if absent:
         raise DataError(
-            f"{where} lack the column {some(absent)}: expected the columns of the pool's table, "
-            f"{some(columns)}. Add what is absent, or drop it from the table as well "
+            f"{where} lack the column{'s' * (len(absent) > 1)} {some(absent)}: expected the "
+            f"columns of the pool's table, {some(columns)}. Add what is absent, or drop it from the table as well "
             f"(drop=[{absent[0]!r}], --drop {absent[0]})."
         )
 

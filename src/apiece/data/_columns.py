@@ -206,6 +206,11 @@ def decide_roles(
         if name in skip:
             continue
         if name in text:
+            if types.is_numeric_dtype(table[name].dtype):
+                raise DataError(
+                    f"column {name!r} holds numbers ({table[name].dtype}): expected texts. Leave "
+                    f"it out of text= (--text), or turn it into strings first."
+                )
             by_role["text"].append(name)
         elif name in categorical:
             by_role["categorical"].append(name)

@@ -186,6 +186,10 @@ def _show(stored: dict[str, Any], wanted: dict[str, Any], key: str) -> str:
         if not changed:
             return "its code, or a function or object that it holds, has changed"
         return ", ".join(f"{n}={ours.get(n)!r}, now {theirs.get(n)!r}" for n in changed[:4])
+    if key == "design":
+        ours, theirs = stored.get(key) or {}, wanted.get(key) or {}
+        changed = [n for n in (*ours, *theirs) if ours.get(n) != theirs.get(n)]
+        return ", ".join(f"{n} {ours.get(n)}, now {theirs.get(n)}" for n in dict.fromkeys(changed))
     if _identity(stored, key) == _identity(wanted, key):
         return f"{_identity(stored, key)}, whose code or settings have changed"
     return f"{json.dumps(_identity(stored, key))}, now {json.dumps(_identity(wanted, key))}"

@@ -138,11 +138,13 @@ def test_no_row_is_at_both_ends(capsys):
     assert [word for word in shown if word.isdigit()] == ["0", "2", "1"]
 
 
-def test_an_unknown_command_offers_the_nearest():
-    result = CliRunner().invoke(cli, ["advize", "reviews.csv"])
+@pytest.mark.parametrize("words", [["advize"], ["experiment", "mislable"]])
+def test_an_unknown_command_offers_the_nearest(words):
+    result = CliRunner().invoke(cli, [*words, "reviews.csv"])
+    nearest = {"advize": "advise", "mislable": "mislabel"}[words[-1]]
     assert result.exit_code == 2
-    assert "there is no command 'advize'" in result.stderr
-    assert "Did you mean 'apiece advise'?" in result.stderr
+    assert f"there is no command {words[-1]!r}" in result.stderr
+    assert f"Did you mean {nearest!r}?" in result.stderr
 
 
 def test_sentences_break_between_words_and_commands_stay_whole():

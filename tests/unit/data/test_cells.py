@@ -98,7 +98,7 @@ def test_infinite_numbers_are_refused_even_when_imputing(complaint):
 
 def test_absent_columns_are_named(complaint):
     said = complaint(read, frame()[["a", "b", "c"]])
-    assert "the candidates lack the column 'd', 'e'" in said
+    assert "the candidates lack the columns 'd', 'e'" in said
 
 
 def test_further_columns_are_ignored():
