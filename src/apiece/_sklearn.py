@@ -28,7 +28,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
         A scikit-learn classifier or regressor, pipelines included, or a name as in
         `apiece.collect`. None for logistic regression (classes) or ridge regression (quantities)
         on standardised features.
-    metric, sizes, samples, engine, random_state, n_jobs, to
+    metric, sizes, samples, trainings, engine, random_state, n_jobs, to
         As in `apiece.collect`.
     method
         How laws are fitted, as in `apiece.fit`; None for the default.
@@ -75,6 +75,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
         metric: LossLike = None,
         sizes: Sequence[int] | None = None,
         samples: int | None = None,
+        trainings: int | None = None,
         method: Any = None,
         semivalue: Any = "shapley",
         level: float = 0.9,
@@ -88,6 +89,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
         self.metric = metric
         self.sizes = sizes
         self.samples = samples
+        self.trainings = trainings
         self.method = method
         self.semivalue = semivalue
         self.level = level
@@ -128,6 +130,7 @@ class DataValuer(BaseEstimator):  # type: ignore[misc]  # no stubs
             metric=self.metric,
             sizes=self.sizes,
             samples=self.samples,
+            trainings=self.trainings,
             engine=self.engine,
             random_state=self.random_state,
             n_jobs=self.n_jobs,

@@ -49,6 +49,13 @@ def test_every_row_is_valued_where_rows_take_turns_in_scoring():
     assert valuer.laws_.scope == "population"
 
 
+def test_trainings_may_serve_all_rows():
+    several = {"engine": "reuse", "trainings": 32, "sizes": (10, 20), "random_state": 0}
+    valuer = DataValuer("tree", metric="brier", **several).fit(X, Y)
+    assert len(valuer.run_.trainings()) == 32
+    assert np.isfinite(valuer.values_).all()
+
+
 def test_it_is_the_last_step_of_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), DataValuer(LogisticRegression(), **QUICK))
     assert pipeline.fit(X, Y)[-1].values_.shape == (80,)

@@ -18,7 +18,7 @@ from apiece.collection._growth import Collection
 from apiece.collection._pilot import choose_by_pilot
 from apiece.collection._request import default_sizes, positions, store_of
 from apiece.collection._rounds import collect_in_rounds
-from apiece.collection._trainings import DEFAULT, refuse_trainings
+from apiece.collection._trainings import DEFAULT, check_amount
 from apiece.collection.pools import Pool, pool_of
 from apiece.collection.until import Criterion, as_criterion
 from apiece.data import Dataset, groups_of
@@ -142,7 +142,7 @@ def collect(
         Whether to end with models trained on nearly all rows (one, or eight folds where scoring
         rows rotate), whose loss anchors the law of the loss, see `aggregate`.
     trainings
-        How many models engine ``reuse`` trains, 2,000 by default; ``samples`` is not used there.
+        How many models engine ``reuse`` trains, instead of ``samples``; 2,000 by default.
         With ``until`` the most, 20,000 by default.
     until
         When to stop: a criterion of `apiece.until`, such as ``until.minutes(10) | until.top(20)``,
@@ -217,7 +217,7 @@ def collect(
             samples, trainings = max(1, trainings // (len(valued) + 1)), None
     if scoring == "sample":
         _check_sample(chosen, has_groups=found is not None)
-    refuse_trainings(trainings, chosen, has_groups=found is not None)
+    check_amount(samples, trainings, chosen, has_groups=found is not None)
     collection = Collection(
         dataset,
         chosen,

@@ -25,7 +25,7 @@ from apiece._base.rng import RandomState
 from apiece.collection._collect import Scoring, collect, rotates
 from apiece.collection._pilot import choose_by_pilot
 from apiece.collection._request import default_sizes, positions
-from apiece.collection._trainings import DEFAULT
+from apiece.collection._trainings import DEFAULT, check_amount
 from apiece.data import Dataset
 from apiece.engines import EngineChoice, RefitEngine, choose_engine
 from apiece.errors import ApieceWarning, PlanError
@@ -271,7 +271,7 @@ def _grown(
     )
     factor = 1.0
     unit, (few, many) = "samples", _SAMPLES
-    if isinstance(chosen, RefitEngine) and asked["samples"] is None and options["engine"] == "auto":
+    if options["engine"] == "auto" and asked["samples"] is None and isinstance(chosen, RefitEngine):
         is_rotating = rotates(options["scoring"], dataset)
         ends = options["sizes"]
         if ends is None:
@@ -279,6 +279,8 @@ def _grown(
         valued = positions(options["points"], dataset)
         both = (int(np.min(ends)), int(np.max(ends)))
         options["engine"] = choose_by_pilot(chosen, valued, both, rotates=is_rotating)[0].name
+    else:
+        check_amount(**asked, engine=chosen)
     if options.get("engine") == "reuse":
         unit, (few, many) = "trainings", _TRAININGS
     elif isinstance(chosen, RefitEngine):

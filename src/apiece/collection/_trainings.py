@@ -168,21 +168,29 @@ def plan_trainings(
     return TrainingPlan(design, seed, strata, n_pool, Positions(np.unique(points)), rotates)
 
 
-def refuse_trainings(trainings: int | None, engine: Engine, *, has_groups: bool) -> None:
-    """Raise a clear error where a number of trainings, or groups, do not fit the engine.
+def check_amount(
+    samples: int | None, trainings: int | None, engine: Engine, *, has_groups: bool = False
+) -> None:
+    """Raise a clear error where what is asked for is not what the engine counts.
 
     Raises
     ------
     PlanError
-        If another engine is to count trainings, or if this one is to value groups.
+        If samples are asked of engine ``reuse``, or trainings of another one, or if ``reuse`` is
+        to value groups.
     """
-    if engine.name == ReuseEngine.name:
-        if has_groups:
-            raise PlanError(
-                "engine 'reuse' values single points, and groups are given: expected none. Pass "
-                "groups=False, or engine='refit' (--engine refit)."
-            )
-    elif trainings is not None:
+    if has_groups and engine.name == ReuseEngine.name:
+        raise PlanError(
+            "engine 'reuse' values single points, and groups are given: expected none. Pass "
+            "groups=False, or engine='refit' (--engine refit)."
+        )
+    if engine.gives_trainings and samples is not None:
+        raise PlanError(
+            f"samples={samples} is given, and engine {engine.name!r} counts trainings, each of "
+            "which serves all points: expected trainings. Pass trainings= (--trainings), or "
+            "engine='refit' (--engine refit)."
+        )
+    if not engine.gives_trainings and trainings is not None:
         raise PlanError(
             f"trainings={trainings} is given, and engine {engine.name!r} counts contributions: "
             "expected samples. Pass samples= (--samples), or engine='reuse' (--engine reuse)."

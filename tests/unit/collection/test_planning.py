@@ -108,6 +108,22 @@ def test_a_slow_model_is_compared_with_pairs_by_few_trainings(data, clock):
     assert "by a pilot of 16 trainings" in reason
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "reuse", "samples": 10},
+        {"engine": "refit", "trainings": 10},
+        {"engine": "auto", "model": "logistic", "trainings": 10},
+    ],
+)
+def test_a_plan_refuses_what_a_collection_refuses(data, options):
+    with pytest.raises(PlanError) as planned:
+        apiece.plan(data, **TREE | options)
+    with pytest.raises(PlanError) as collected:
+        apiece.collect(data, **TREE | options)
+    assert str(planned.value) == str(collected.value)
+
+
 def test_trainings_are_turned_into_samples_where_a_pilot_prefers_pairs(data, monkeypatch):
     monkeypatch.setattr(
         "apiece.collection._planning.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")

@@ -76,6 +76,8 @@ def test_a_missing_class_is_put_in():
         ({"share": 3}, PlanError, "Leave share out"),
         ({"trainings": 0}, PlanError, "asks for nothing"),
         ({"engine": "refit", "trainings": 10}, PlanError, "counts contributions"),
+        ({"samples": 10}, PlanError, r"samples=10 .* Pass trainings= \(--trainings\)"),
+        ({"samples": 10, "trainings": 30}, PlanError, "counts trainings"),
     ],
 )
 def test_what_does_not_fit_is_refused(data, options, error, match):
