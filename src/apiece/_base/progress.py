@@ -124,6 +124,7 @@ class Tracker:
     ) -> None:
         self.title, self.unit = title, unit
         self.is_muted = False  # whether messages go to the log alone
+        self.deadline: float | None = None  # when work ends that is not done with its steps
         self._listeners = tuple(listeners)
         self._total = self._done = self._first = self._batches = 0
         self._began = self._started = self._latest = time.monotonic()
@@ -190,9 +191,14 @@ class Tracker:
     def _remaining(self, now: float) -> float:
         """Return the seconds that are left at the pace so far.
 
+        Where more steps may follow they are not known, but for those up to a deadline of
+        ``time.monotonic``.
+
         Steps come in batches. A part of the batch under way counts as done, in proportion to its
         time, so that the pace does not seem to slow down between batches.
         """
+        if self.deadline is not None:
+            return max(0.0, self.deadline - now) if self.deadline < math.inf else math.nan
         counted, spent = self._done - self._first, self._latest - self._started
         if not counted:
             return math.nan

@@ -209,7 +209,8 @@ def collect(
         ends = default_sizes(dataset, found, group_size=group_size, **usual)
     if engine == "auto" and samples is None and type(chosen) is RefitEngine:
         if known is not None and known.engine.name == ReuseEngine.name:
-            chosen, reason = choose(dataset, model=model, metric=metric, engine="reuse")
+            chosen, _ = choose(dataset, model=model, metric=metric, engine="reuse")
+            reason = "as this run began"
         elif known is None:
             both = (int(np.min(ends)), int(np.max(ends)))
             chosen, reason = choose_by_pilot(chosen, valued, both, rotates=is_rotating)

@@ -86,12 +86,13 @@ def choose_by_pilot(
     if gain > 1:
         return reuse, (
             f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} "
-            f"trainings at k={k:,}, each tells {gain:.2g} times as much as in pairs"
+            f"trainings at k={k:,}, one training says {gain:.2g} times as much as a refit of one "
+            "point"
         )
     return engine, (
         f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} trainings "
-        f"at k={k:,}, "
-        f"pairs tell {1 / max(gain, 1e-3):.2g} times as much as single trainings"
+        f"at k={k:,}, a refit of one point says {1 / max(gain, 1e-3):.2g} times as much as one "
+        "training for all"
     )
 
 

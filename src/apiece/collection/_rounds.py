@@ -97,6 +97,7 @@ def collect_in_rounds(
         tracker.say(f"engine: {collection.engine.name} ({collection.reason})")
         tracker.say(f"in rounds until {criterion!r}, at most {rounds[-1]:,} {unit}")
         tracker.is_muted = True  # each round would repeat its engine and plan
+        tracker.deadline = began + criterion.limit
         run, why = _grown(collection, criterion, rounds, began, had)
         tracker.is_muted = False
         tracker.say(f"stopped at {run.manifest.samples:,} {unit}: {why}")

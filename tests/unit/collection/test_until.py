@@ -208,6 +208,20 @@ def is_sure(stages, task, point):
 FOCUSED = {**EXACT, "until": until.top(5, probability=0.95), "samples": 60}
 
 
+@pytest.mark.parametrize(("words", "is_known"), [("60s or top 5", True), ("top 5", False)])
+def test_the_time_left_is_that_of_the_criterion_and_not_of_a_round(data, words, is_known):
+    events = []
+    settings = REUSE | {"trainings": 96, "on_progress": events.append}
+    apiece.collect(data, until=words, **settings)
+    counted = [event for event in events if event.done == event.total > 0]
+    assert len(counted) >= 2
+    for event in counted:
+        if is_known:
+            assert_allclose(event.elapsed + event.remaining, 60, atol=1)
+        else:
+            assert np.isnan(event.remaining)
+
+
 def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_before(data):
     run = apiece.collect(data, **FOCUSED)
     n = run.manifest.samples
@@ -319,12 +333,21 @@ def test_a_pilot_chooses_reuse_for_trees_and_says_why(data):
     assert any("by a pilot of 50 trainings" in line for line in said)
 
 
+def test_a_resumed_run_keeps_its_engine_without_a_pilot(data, tmp_path):
+    said = []
+    options = {**REUSE, "engine": "auto", "to": tmp_path / "run"}
+    apiece.collect(data, trainings=32, **options)
+    options["on_progress"] = lambda event: said.append(event.message)
+    apiece.collect(data, trainings=64, **options)
+    assert "engine: reuse (as this run began)" in said
+
+
 def test_a_pilot_prefers_pairs_where_single_trainings_vary_much(data):
     engine, _ = choose_engine(data, model=KNeighborsClassifier(25), metric="brier", engine="refit")
     assert isinstance(engine, RefitEngine)
     chosen, reason = choose_by_pilot(engine, np.arange(3), (30, 60), rotates=True)
     assert isinstance(chosen, RefitEngine)
-    assert "pairs tell" in reason
+    assert "a refit of one point says" in reason
     chosen, _ = choose_by_pilot(engine, np.arange(10**6), (30, 60), rotates=True)
     assert isinstance(chosen, ReuseEngine)
 
