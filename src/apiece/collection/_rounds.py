@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from apiece._base.progress import tracking
 from apiece.collection._growth import Collection, Shown, Step
-from apiece.collection.until import Criterion, Round
+from apiece.collection.until import Criterion, Round, seconds
 from apiece.store import Run
 
 _GROWTH: Final = 1.3
@@ -93,7 +93,8 @@ def collect_in_rounds(
     unit, stored = collection.unit, collection.stored
     had = 0 if stored is None else stored.samples
     rounds = list(targets(unit, most or MOST[unit], had))
-    with tracking(*shown, title="collecting", unit=unit) as tracker:
+    counted = "trainings" if collection.is_reuse else "contributions"
+    with tracking(*shown, title="collecting", unit=counted) as tracker:
         tracker.say(f"engine: {collection.engine.name} ({collection.reason})")
         tracker.say(f"in rounds until {criterion!r}, at most {rounds[-1]:,} {unit}")
         tracker.is_muted = True  # each round would repeat its engine and plan
@@ -110,6 +111,7 @@ def _grown(
     """Return the run, and why it ended."""
     unit, deadline = collection.unit, began + criterion.limit
     step, before, number = Step(deadline), None, 0
+    over = "" if criterion.limit == math.inf else repr(seconds(criterion.limit))
     size = rounds[0]
     while True:
         started = time.monotonic()
@@ -118,11 +120,11 @@ def _grown(
         if step.is_late:
             made = run.progress()
             return run, (
-                f"{criterion!r}. The last round is unfinished ({made.n_contributions:,} of "
+                f"{over}. The last round is unfinished ({made.n_contributions:,} of "
                 f"{made.n_planned:,} {run.unit}); the same call goes on with it"
             )
         if size not in rounds:
-            return run, f"{criterion!r}"  # a last round for the time that was left
+            return run, over  # after a last round for the time that was left
         state = Round(run, done - began, 0.0, before)
         if criterion.needs_laws:
             state.look()
@@ -141,7 +143,7 @@ def _grown(
             following = min(following, max(fitting, math.ceil(size * _LEAST)))
         state = state.at(checked - began, pace.seconds(following - size))
         if criterion.is_met(state):
-            return run, f"{criterion!r}"
+            return run, criterion.reason(state)
         if size == rounds[-1]:
             return run, f"as many as were asked for, without reaching {criterion!r}"
         may_focus = collection.can_focus and criterion.needs_laws and size >= _FOCUS

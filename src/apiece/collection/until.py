@@ -122,6 +122,10 @@ class Criterion(ABC):
     def is_met(self, now: Round) -> bool:
         """Whether to stop after this round."""
 
+    def reason(self, now: Round) -> str:
+        """Return in words what is met, if it is."""
+        return repr(self)
+
     def __or__(self, other: Criterion) -> Criterion:
         """Stop when one of the two is met."""
         return _Both(self, other, is_and=False)
@@ -152,6 +156,12 @@ class _Both(Criterion):
 
     def __repr__(self) -> str:
         return f"{self.one!r} {'and' if self.is_and else 'or'} {self.other!r}"
+
+    def reason(self, now: Round) -> str:
+        if self.is_and:
+            return repr(self)
+        met = [each.reason(now) for each in (self.one, self.other) if each.is_met(now)]
+        return " and ".join(met)
 
     def undecided(self, now: Round) -> BoolArray | None:
         found = [each.undecided(now) for each in (self.one, self.other) if each.needs_laws]

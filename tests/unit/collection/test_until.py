@@ -102,6 +102,13 @@ def test_criteria_combine():
     assert (one | other).at is None
 
 
+def test_the_reason_names_what_is_met_alone():
+    yes, no, now = until.width(0.5), until.seconds(1000), state(MEAN, 0.1)
+    assert (yes | no).reason(now) == (no | yes).reason(now) == repr(yes)
+    assert (yes | until.top(5)).reason(now) == f"{yes!r} and {until.top(5)!r}"
+    assert (yes & until.top(5) | no).reason(now) == repr(yes & until.top(5))
+
+
 def test_words_stand_for_criteria():
     assert until.parse("90s") == until.seconds(90)
     assert until.parse("10m | top 20 0.95") == until.minutes(10) | until.top(20, probability=0.95)
@@ -140,6 +147,14 @@ def test_a_stopped_run_holds_what_asking_for_its_round_gives(data, tmp_path):
     assert_array_equal(run.trainings().loss, whole.trainings().loss)
     grown = apiece.collect(data, trainings=n + 10, to=tmp_path / "run", **REUSE)
     assert len(grown.trainings()) == n + 10
+
+
+def test_a_limit_of_time_is_the_reason_where_nothing_else_is_met(data):
+    said = []
+    settings = {"progress": False, "on_progress": lambda event: said.append(event)}
+    apiece.collect(data, until="0.001s or top 5", sizes=(10, 30), random_state=0, **settings)
+    assert "stopped at 8 samples: 0.001 seconds. The last round is unfinished" in said[-1].message
+    assert {event.unit for event in said} == {"contributions"}
 
 
 def test_exact_engines_stop_too(data):
@@ -215,6 +230,7 @@ def test_the_time_left_is_that_of_the_criterion_and_not_of_a_round(data, words, 
     apiece.collect(data, until=words, **settings)
     counted = [event for event in events if event.done == event.total > 0]
     assert len(counted) >= 2
+    assert {event.unit for event in counted} == {"trainings"}
     for event in counted:
         if is_known:
             assert_allclose(event.elapsed + event.remaining, 60, atol=1)
