@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 import textwrap
 
 import numpy as np
@@ -91,6 +93,18 @@ def test_code_of_installed_packages_counts_by_name():
     assert "-" not in code_digest(LOSSES["log_loss"])
     assert "-" not in code_digest(np.mean)
     assert len({code_digest(loss) for loss in LOSSES.values()}) == len(LOSSES)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_code_of_packages_installed_elsewhere_counts_by_name(folder, tmp_path, monkeypatch):
+    place = tmp_path / folder
+    place.mkdir()
+    (place / "users_package.py").write_text("def f(x):\n    return x\n")
+    monkeypatch.syspath_prepend(place)
+    package = importlib.import_module("users_package")
+    digest = code_digest(package.f)
+    del sys.modules["users_package"]
+    assert "-" not in digest
 
 
 def test_parameters_at_their_defaults_do_not_count():

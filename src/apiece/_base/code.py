@@ -189,6 +189,9 @@ def _doc_of(code: types.CodeType) -> str | None:
     return first if isinstance(first, str) and code.co_name != "<lambda>" else None
 
 
+_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})  # folders
+
+
 @functools.cache
 def _homes() -> tuple[Path, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -204,7 +207,8 @@ def _is_installed(value: Any) -> bool:
     if file is None:
         return name in sys.builtin_module_names
     where = Path(file).resolve()
-    return any(home in where.parents for home in _homes())
+    is_package = not _PACKAGES.isdisjoint(where.parts)  # of the user, or of another environment
+    return is_package or any(home in where.parents for home in _homes())
 
 
 _KINDS: Final[tuple[tuple[Any, Callable[[_Form, Any], Any]], ...]] = (
