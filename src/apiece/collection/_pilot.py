@@ -83,17 +83,24 @@ def choose_by_pilot(
     if not spread:
         return reuse, "a pilot of 50 trainings could not compare it with refits"
     gain = len(points) * share * (1 - share) * float(np.mean(np.square(delta))) / spread
-    if gain > 1:
-        return reuse, (
-            f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} "
-            f"trainings at k={k:,}, one training says {gain:.2g} times as much as a refit of one "
-            "point"
-        )
-    return engine, (
+    pilot = (
         f"no faster exact engine for {engine.model.name}; by a pilot of {2 * len(loss)} trainings "
-        f"at k={k:,}, a refit of one point says {1 / max(gain, 1e-3):.2g} times as much as one "
-        "training for all"
+        f"at k={k:,}, "
     )
+    if gain > 1:
+        times = _rounded(gain)
+        return reuse, f"{pilot}one training says {times} times as much as a refit of one point"
+    times = _rounded(1 / max(gain, 1e-3))
+    return engine, f"{pilot}a refit of one point says {times} times as much as one training for all"
+
+
+def _rounded(number: float) -> str:
+    """Return a number with two digits.
+
+    >>> _rounded(0.128), _rounded(128.3)
+    ('0.13', '130')
+    """
+    return f"{float(f'{number:.2g}'):,.10g}"
 
 
 def warn_if_random(engine: Engine, plan: Plan) -> None:
