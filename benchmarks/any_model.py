@@ -333,7 +333,7 @@ def mislabel(options) -> None:
             "unseen loss over Data-OOB": "{:+.4f} ± {:.4f}",
         },
         options,
-        chosen_on=("magic", "spambase"),
+        chosen_on=("magic", "pol", "spambase"),
         reported_on=options.mislabelled,
         has_earlier_rows=options.runs is not None,
     )
@@ -455,7 +455,7 @@ def main() -> None:
     parser.add_argument("--networks", nargs="*", default=["magic", "higgs"])
     parser.add_argument("--network-trainings", type=int, default=600)
     parser.add_argument(
-        "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "adult"]
+        "--mislabelled", nargs="*", default=["electricity", "pol", "miniboone", "magic", "spambase"]
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0], help="of values and mislabel")
     parser.add_argument("--stopped", nargs="*", default=["magic", "higgs", "electricity", "adult"])

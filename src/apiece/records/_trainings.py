@@ -136,8 +136,8 @@ class Trainings(ArrowTable):
     def unseen_loss(self) -> FloatArray:
         """Return the mean loss of each valued point for models that were not trained on it.
 
-        Models of the larger half of the sizes count, which predict better. Points with a wrong
-        label have a high loss. Shape ``(n_valued,)``; nan for points that never scored.
+        A model of $k$ points counts $k^3$, since models of more points predict better. Points with
+        a wrong label have a high loss. Shape ``(n_valued,)``; nan for points that never scored.
 
         >>> import apiece
         >>> from apiece.data import load_demo
@@ -148,10 +148,10 @@ class Trainings(ArrowTable):
         >>> bool(loss[flipped].mean() > loss.mean())
         True
         """
-        counts = (self.k >= np.median(self.k))[self.scored.owner]
-        position = self.scored.position[counts]
-        seen = np.bincount(position, minlength=self.n_points)
-        total = np.bincount(position, self.row_loss[counts], minlength=self.n_points)
+        counts = ((self.k / self.k.max(initial=1)) ** 3)[self.scored.owner]
+        position = self.scored.position
+        seen = np.bincount(position, counts, minlength=self.n_points)
+        total = np.bincount(position, counts * self.row_loss, minlength=self.n_points)
         with np.errstate(invalid="ignore"):
             return np.asarray((total / seen)[self.is_valued])
 

@@ -146,20 +146,20 @@ def test_settings_are_learned_from_every_size_of_a_grid(n_trainings):
     assert count.min() > 0.8 * count.max()
 
 
-def test_the_unseen_loss_of_a_point_is_its_mean_over_larger_models_without_it():
+def test_larger_models_count_more_in_the_unseen_loss_of_a_point():
     hardness = np.random.default_rng(3).normal(size=N)
     data, _ = trainings(hardness=hardness, rotates=True)
     found = data.unseen_loss()
     assert np.corrcoef(found, hardness)[0, 1] > 0.999
     start = 0
-    rows = []
+    rows, weights = [], []
     for size, k in zip(data.scored.length, data.k, strict=True):
         entries = slice(start, start + size)
-        is_seven = data.scored.position[entries] == 7
-        if k >= np.median(data.k):
-            rows += data.row_loss[entries][is_seven].tolist()
+        of_seven = data.row_loss[entries][data.scored.position[entries] == 7]
+        rows += of_seven.tolist()
+        weights += [float(k) ** 3] * len(of_seven)
         start += size
-    assert_allclose(found[7], np.mean(rows))
+    assert_allclose(found[7], np.average(rows, weights=weights))
 
 
 def test_plain_contributions_are_right_on_average():
