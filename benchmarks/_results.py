@@ -72,14 +72,14 @@ class Results:
             "rows": [],
         }
 
-    def resume(self) -> None:
-        """Take the rows of an interrupted call with the same columns from the file."""
+    def resume(self, *, but: Sequence[str] = ()) -> None:
+        """Take rows with the same columns from the file, but those of some data."""
         if not self.file.exists():
             return
         earlier = json.loads(self.file.read_text(encoding="utf-8"))
         if earlier["columns"] != self.content["columns"]:
             raise SystemExit(f"{self.file.name} has other columns: remove it, or do not resume.")
-        self.content["rows"] = earlier["rows"]
+        self.content["rows"] = [row for row in earlier["rows"] if row.get("data") not in but]
         is_same = earlier["commit"] == self.content["commit"] and not earlier["is_changed"]
         self.content["has_earlier_rows"] |= earlier["has_earlier_rows"] or not is_same
 

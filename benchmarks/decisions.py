@@ -12,8 +12,9 @@ ideal finder, which knows the distribution of right and wrong values.
 
     nice -n 10 python benchmarks/decisions.py --data DIR
 
-With ``--resume`` the cells that an interrupted call has written are kept. With ``--keep-limits``
-the two finders, which take most of the time, are not asked again: what the file has of them stays.
+With ``--resume`` the cells that an interrupted call has written are kept, but those of the sets of
+``--again``. With ``--keep-limits`` the two finders, which take most of the time, are not asked
+again: what the file has of them stays.
 ``--more`` measures the sets of ``_more_data.py`` instead, without them, into
 ``decisions-more.json``.
 """
@@ -318,6 +319,7 @@ def main() -> None:
     parser.add_argument("--noise", action="store_true", help="add noise to values of regressions")
     parser.add_argument("--keep-limits", action="store_true", help="keep columns of the finders")
     parser.add_argument("--resume", action="store_true", help="keep cells that the file has")
+    parser.add_argument("--again", default="", help="names of sets that are measured again")
     options = parser.parse_args()
     known = [name for name in (*CHOSEN_ON, *APART) if name not in MORE]
     sets = options.sets.split(",") if options.sets else MORE if options.more else known
@@ -348,7 +350,7 @@ def main() -> None:
     )
     kept = results.earlier("data", "wrong") if options.keep_limits else {}
     if options.resume:
-        results.resume()
+        results.resume(but=options.again.split(","))
     with threadpool_limits(1):
         for name in sets:
             for share in map(float, options.flipped.split(",")):

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _FOLDS: Final = 5  # folds that score in turns
 _INNER: Final = 4  # folds of the rest, by which its rows are doubted
 _DOUBTED: Final = 0.2  # a target that is less probably wrong is not doubted
-_AGAINST: Final = 3.0  # times likelier as a stray value than as a right one, to be checked
 _FEWEST: Final = 30  # rows that can be judged
 
 
@@ -176,8 +175,6 @@ class _Doubt:
         to[judged] = suspicion.to
         is_doubtful = np.zeros(len(target), dtype=bool)
         is_doubtful[judged] = suspicion.wrong >= _DOUBTED
-        if not table.n_classes:  # where the model knows little, the share alone makes rows doubtful
-            is_doubtful[judged] &= _odds(suspicion.wrong) >= _AGAINST * _odds(rate.careful)
         order, ends = _parts(suspicion.wrong, label, is_even=not table.n_classes)
         return cls(target, judged[order], ends, to, is_doubtful, chance, rate)
 
@@ -188,10 +185,6 @@ class _Doubt:
         is_new[self.order[:first]] = True
         is_kept[self.order[first:last]] = False
         return np.where(is_new, self.to, self.target), is_kept, is_new
-
-
-def _odds(probability: Any) -> Any:
-    return probability / np.maximum(1 - probability, 1e-300)
 
 
 def _parts(
