@@ -133,7 +133,7 @@ def _leave(to: str | Path, where: str, quiet: bool) -> NoReturn:
     from apiece.store import file_system, open_run, redacted
 
     run = open_run(to) if file_system(to).has("manifest.json") else None
-    stored = f"0 of 0 contributions are stored in {where}"
+    stored = f"nothing is stored in {where} yet"
     if run is not None:
         progress = run.progress()
         n_stored, n_planned = progress.n_contributions, progress.n_planned

@@ -114,6 +114,27 @@ def test_workers_start_with_ctrl_c_blocked_and_their_parent_hears_it():
     dismiss_workers()
 
 
+def test_ctrl_c_while_workers_start_comes_after_they_have_started():
+    from apiece.collection.pools.local import _interrupts_held_back
+
+    steps = []
+
+    def start():
+        with _interrupts_held_back():
+            # as if another thread, in which the signal is not blocked, had received it
+            signal.getsignal(signal.SIGINT)(signal.SIGINT, None)
+            steps.append("started")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert steps == ["started"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_workers_that_die_at_once_are_replaced(blobs):
     """Everything under way is lost with them, and the next units find others."""
     import os

@@ -106,14 +106,34 @@ def _unwound_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Block Ctrl-C while worker processes start: they inherit the block and print no error."""
+    """Handle Ctrl-C after the block, so that worker processes start whole or not at all.
+
+    They inherit that the signal is blocked, so none prints an error while it starts.
+    """
+    came: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if is_main and before is not None:  # another thread of this process may receive the signal
+        signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        with _blocked(signal.SIGINT):
+            yield
+    finally:
+        if is_main and before is not None:
+            signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _blocked(number: signal.Signals) -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # loky would start it later, and its start ends the block
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
         yield
     finally:
