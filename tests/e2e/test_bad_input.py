@@ -125,6 +125,8 @@ def test_options_that_do_not_fit_the_table(folder, extra, word):
 def test_a_path_is_no_run():
     with pytest.raises(apiece.PlanError, match=r"apiece\.open\(path\)"):
         apiece.value("runs/none")
+    with pytest.raises(apiece.DataError, match=r"apiece\.open\(path\)"):
+        apiece.aggregate("runs/none")
 
 
 def test_a_class_with_fewer_points_than_needed(folder):

@@ -103,6 +103,22 @@ def test_commands_and_python_agree(workplace):
     assert np.array_equal(mine.contributions().delta, theirs.contributions().delta)
 
 
+def test_values_that_are_mostly_noise_say_what_to_do(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    frame["label"] = rng.choice(["yes", "no"], 60)
+    frame.to_csv(tmp_path / "noise.csv", index=False)
+    words = ["collect", str(tmp_path / "noise.csv"), "--target", "label", "--samples", "3"]
+    run = str(tmp_path / "run")
+    assert CliRunner().invoke(cli, [*words, "--random-state", "0", "--to", run]).exit_code == 0
+    said = CliRunner().invoke(cli, ["value", run])
+    assert "rows whose interval does not contain 0: " in said.stdout
+    table = apiece.value(apiece.open(run))
+    clear = ((table["low"] > 0) | (table["high"] < 0)).mean()
+    assert ("mostly noise" in said.stdout) == (clear < 0.1)
+    assert clear < 0.1
+
+
 def test_candidates_from_a_file_are_valued_alone(workplace):
     result = run(
         *("collect", workplace / "people.csv", "--target", "label", "--ids", "name"),

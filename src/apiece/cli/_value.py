@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from apiece.uses import Source
 
 _ENDS = 10  # points at each end
+_FEW_CLEAR = 0.1  # share of rows below which their order is mostly noise
 
 
 @click.command(
@@ -91,7 +92,9 @@ def value(
     def show() -> None:
         show_ends(by_value, _ENDS, options["level"])
         clear = int(((table["low"] > 0) | (table["high"] < 0)).sum())
-        say_prose(f"rows whose interval does not contain 0: {clear:,} of {len(table):,}")
+        more = ". The order is mostly noise: collect more samples, value groups or smaller sizes"
+        hint = more if clear < _FEW_CLEAR * len(table) else ""
+        say_prose(f"rows whose interval does not contain 0: {clear:,} of {len(table):,}{hint}")
 
     deliver(by_value, out, as_json, quiet, show=show)
 

@@ -73,8 +73,8 @@ def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
     if absent:
         raise DataError(
             f"{where} lack the column{'s' * (len(absent) > 1)} {some(absent)}: expected the "
-            f"columns of the pool's table, {some(columns)}. Add what is absent, or drop it from the "
-            f"table as well (drop=[{absent[0]!r}], --drop {absent[0]})."
+            f"columns of the pool's table, {some(columns)}. Add what is absent, or drop it from "
+            f"the table as well (drop=[{absent[0]!r}], --drop {absent[0]})."
         )
 
 

@@ -27,6 +27,8 @@ _DISTINCT: Final = 0.9  # share of distinct strings above which a column rarely 
 _FEW: Final = 50  # rows, of which a feature may count up by chance
 _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
 
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}\b")
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -250,11 +252,7 @@ def _role(column: pd.Series, name: str) -> Role:
         return "boolean"
     inferred = types.infer_dtype(column, skipna=True)
     if inferred in _DATES or types.is_datetime64_any_dtype(dtype):
-        raise DataError(
-            f"column {name!r} holds dates or times ({dtype}): expected numbers, booleans, "
-            f"categories or text. Drop it (drop=[{name!r}], --drop {name}), or turn it into a "
-            "number first, such as days since a fixed date."
-        )
+        raise _dates(name, dtype)
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         return "numeric"
     if inferred == "boolean":
@@ -277,15 +275,26 @@ def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
         return "numeric"
     n_distinct = present.nunique()
     if n_distinct > _MANY and n_distinct >= _DISTINCT * len(present):
+        first = str(present.iloc[0])[:40]
+        if _DATE.match(first):
+            raise _dates(name, f"such as {first!r}")
         as_numbers = ", make it numeric" if share_of_numbers == 1 else ""
         raise DataError(
             f"column {name!r} holds {n_distinct:,} distinct strings in {len(present):,} rows, such "
-            f"as {str(present.iloc[0])[:40]!r}: expected categories that repeat. If it is text, "
+            f"as {first!r}: expected categories that repeat. If it is text, "
             f"pass text={name!r} (--text {name}); if it names the rows, ids={name!r} (--ids "
             f"{name}); otherwise leave it out with drop=[{name!r}] (--drop {name}){as_numbers}, or "
             f"insist with categorical=[{name!r}] (--categorical {name})."
         )
     return "categorical"
+
+
+def _dates(name: str, which: object) -> DataError:
+    return DataError(
+        f"column {name!r} holds dates or times ({which}): expected numbers, booleans, categories "
+        f"or text. Drop it (drop=[{name!r}], --drop {name}), or turn it into a number first, such "
+        "as days since a fixed date."
+    )
 
 
 def _are_vectors(present: pd.Series) -> bool:

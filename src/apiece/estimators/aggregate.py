@@ -33,7 +33,7 @@ import numpy.typing as npt
 from apiece._base.arrow import ArrowTable
 from apiece._base.html import table_html
 from apiece._base.typing import FloatArray
-from apiece.errors import FitError, PlanError
+from apiece.errors import DataError, FitError, PlanError
 from apiece.laws.provenance import provenance
 from apiece.laws.sizes import check_sizes, middle
 from apiece.records import Anchor, Moments, Trained, in_words, scope_of, scoped
@@ -216,6 +216,11 @@ def fit_aggregate(contributions: Trained, *, lowest: float | None = None) -> Agg
     """
     from apiece.losses import LOSSES
 
+    if not hasattr(contributions, "losses"):
+        raise DataError(
+            f"an object of type {type(contributions).__name__} holds no losses: expected a run or "
+            "Contributions. Pass apiece.open(path) for a stored run."
+        )
     losses, attrs = contributions.losses(), contributions.attrs
     anchor: Anchor | None = getattr(contributions, "anchor", None)
     if lowest is None and attrs.get("metric") in LOSSES:

@@ -88,6 +88,8 @@ def test_numbers_kept_as_distinct_strings_should_become_numbers(complaint):
         pd.to_timedelta([1, 2], unit="D"),
         pd.period_range("2020", periods=2, freq="D"),
         [datetime.date(2020, 1, 1), None],
+        [str(day.date()) for day in pd.date_range("2020", periods=60)],
+        [f"{1 + i % 28}.{1 + i // 28}.2020" for i in range(60)],
     ],
 )
 def test_dates_are_refused_with_a_way_out(complaint, values):
