@@ -26,7 +26,6 @@ _FIRST: Final = {"samples": 8, "trainings": 64}
 _MULTIPLE: Final = {"samples": 1, "trainings": 32}  # of a unit of work, which is computed whole
 _LEAST: Final = 1.05  # growth below which another round is not worth its beginnings
 _MARGIN: Final = 0.9  # share of the time left that a last round is planned for
-_FOCUS: Final = 20  # samples before which intervals are too rough to call a point settled
 _FIRST_AT: Final = {"samples": 20, "trainings": 256}  # before sizes go where the question is
 MOST: Final = {"samples": 1_000, "trainings": 20_000}
 
@@ -146,7 +145,7 @@ def _grown(
             return run, criterion.reason(state)
         if size == rounds[-1]:
             return run, f"as many as were asked for, without reaching {criterion!r}"
-        may_focus = collection.can_focus and criterion.needs_laws and size >= _FOCUS
+        may_focus = collection.can_focus and criterion.needs_laws
         focus = criterion.undecided(state) if may_focus else None
         at = criterion.at if size >= _FIRST_AT[unit] else None
         step = Step(deadline, focus, at, is_checked=True)

@@ -245,6 +245,8 @@ def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_befor
     part = run.contributions()
     stages = [Stage.from_json(stage) for stage in run.manifest.stages]
     assert len(part.delta) < len(whole.delta)
+    first = apiece.collect(data, **EXACT, samples=8)
+    assert stages[0].start == first.manifest.layout.n_tasks  # from the second round on
     known = {(t, p): d for t, p, d in zip(whole.task, whole.point, whole.delta, strict=True)}
     ours = {(t, p): d for t, p, d in zip(part.task, part.point, part.delta, strict=True)}
     # Solved next to fewer other points, they agree to the tolerance of the solver.
