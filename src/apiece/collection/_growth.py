@@ -49,7 +49,7 @@ class Step:
     is_focus
         Which valued points matter for the answer; None for all.
     at
-        The size that matters for the answer; None for all.
+        The size that says most about the question; None for those of the design.
     is_checked
         Whether a step of this process came before.
     seconds, is_late

@@ -3,7 +3,7 @@
 The sizes of rounds are fixed: each holds about 1.3 times as many samples, or trainings, as the one
 before. So a run can be stopped, resumed and extended, and holds what asking for that many at once
 would give, but for points outside the focus of a criterion, which later rounds value rarely, and
-for a criterion about one size, which most training sets of later rounds have. A
+for the size that says most about the question, which most training sets of later rounds have. A
 limit of time makes the last round smaller if the whole one would end too late. If a round takes
 longer than expected, its units of work under way are the last, and the same call goes on from
 there.
@@ -147,6 +147,7 @@ def _grown(
             return run, f"as many as were asked for, without reaching {criterion!r}"
         may_focus = collection.can_focus and criterion.needs_laws
         focus = criterion.undecided(state) if may_focus else None
-        at = criterion.at if size >= _FIRST_AT[unit] else None
+        may_choose = criterion.needs_laws and size >= _FIRST_AT[unit]
+        at = criterion.telling(state) if may_choose else None
         step = Step(deadline, focus, at, is_checked=True)
         before, had, size = state, size, following

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _DRAWS: Final = 400
+_SIZES: Final = 15  # that are compared
 _LEARNERS: Final = 512  # trainings
 _LEVEL: Final = 0.9
 _SURE: Final = 0.005  # chance of being wrong that settles whether a point is among the best
@@ -98,6 +99,28 @@ class Round:
         low, high = self.laws.interval(self.size(at), level=_LEVEL)
         return np.asarray((low > 0) | (high < 0))
 
+    def telling(self, at: float | None = None) -> float | None:
+        r"""Return the sampled size whose contributions say most about the one of a criterion.
+
+        With the covariance $C$ of a point's parameters, the gradient $g_k$ of its law and the noise
+        $s_k^2$, one more contribution at size $k$ lowers the variance at $k_0$ by
+
+        $$\frac{(g_{k_0}^\top C\,g_k)^2}{g_k^\top C\,g_k + s_k^2}.$$
+
+        The mean over points decides. For trainings, whose noise points share, ``at`` itself.
+        """
+        laws = self.laws
+        if self.run.has_trainings or laws.cov is None:
+            return at
+        sizes = np.geomspace(*laws.k_range, _SIZES)
+        ends = np.array([self.size(at), *sizes])
+        slope = laws.family.gradient(laws.params, ends, laws.k_ref)
+        shared = np.einsum("nkp,npq,nq->nk", slope, laws.cov, slope[:, 0])[:, 1:]
+        own = np.einsum("nkp,npq,nkq->nk", slope, laws.cov, slope)[:, 1:]
+        noise = laws.sigma[:, None] ** 2 * sizes ** -laws.beta[:, None]
+        gain = np.nan_to_num(shared**2 / (own + noise)).mean(axis=0)
+        return float(sizes[gain.argmax()]) if gain.any() else at
+
 
 class Criterion(ABC):
     """Says whether a run is good enough. Subclasses define `is_met`."""
@@ -109,7 +132,11 @@ class Criterion(ABC):
     """Seconds after which it is met in any case."""
 
     at: float | None = None
-    """The size that it is about: most training sets of later rounds have it. None for no one."""
+    """The size that it is about; None for the middle of the sampled ones."""
+
+    def telling(self, now: Round) -> float | None:
+        """Return the size that most training sets of the next round have; None for no one."""
+        return now.telling(self.at)
 
     def undecided(self, now: Round) -> BoolArray | None:
         """Return which points can still change whether it is met; None for all.
@@ -149,9 +176,8 @@ class _Both(Criterion):
     def limit(self) -> float:  # type: ignore[override]  # a constant of others
         return (max if self.is_and else min)(self.one.limit, self.other.limit)
 
-    @property
-    def at(self) -> float | None:  # type: ignore[override]  # a constant of others
-        found = {each.at for each in (self.one, self.other) if each.needs_laws}
+    def telling(self, now: Round) -> float | None:
+        found = {each.telling(now) for each in (self.one, self.other) if each.needs_laws}
         return found.pop() if len(found) == 1 else None
 
     def __repr__(self) -> str:
@@ -311,7 +337,7 @@ def width(relative: float, *, at: float | None = None) -> Criterion:
 
     Met when half of the median width is at most ``relative`` times the standard deviation of the
     points' expected contributions, at the size ``at``, or at the middle of the sampled sizes. Most
-    training sets of later rounds have the size ``at``, or the sampled one that is nearest.
+    training sets of later rounds have the size that says most about it.
 
     Examples
     --------
@@ -325,8 +351,8 @@ def top(m: int, probability: float = 0.9, *, at: float | None = None) -> Criteri
     """Stop when the best points are known.
 
     Met when, of the ``m`` points that seem best, this share is expected to be among the ``m`` best,
-    at the size ``at``, or at the middle of the sampled sizes. Most training sets of later rounds
-    have the size ``at``, or the sampled one that is nearest.
+    at the size ``at``, or at the middle of the sampled sizes. Most
+    training sets of later rounds have the size that says most about it.
 
     Examples
     --------
@@ -349,7 +375,7 @@ def signs(gain: float = 0.02, *, at: float | None = None) -> Criterion:
 
     Met when the last round added the sign of less than a share ``gain`` of all points: their 90 %
     intervals no longer held zero, at the size ``at``, or at the middle of the sampled sizes. Most
-    training sets of later rounds have the size ``at``, or the sampled one that is nearest.
+    training sets of later rounds have the size that says most about it.
 
     Examples
     --------

@@ -11,9 +11,9 @@ need them: points of the focus were drawn more often because of what they had sh
 contribution counts $1/p$ (`Contributions.by_chance`), and the sum over tasks has the expectation of
 one in which all points were valued.
 
-If the question is about one size, most tasks of a stage have that size, and the others sizes of the
-design: contributions near a size say most about it. Laws are given the size, so they need no
-weights for that either; values by Monte Carlo do (`extra_sizes`).
+Most tasks of a stage may have the size that says most about the question, and the others sizes of
+the design. Laws are given the size, so they need no weights for that either; values by Monte Carlo
+do (`extra_sizes`).
 """
 
 from __future__ import annotations

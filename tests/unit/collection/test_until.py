@@ -96,10 +96,31 @@ def test_criteria_combine():
     assert not (yes & no).is_met(now)
     assert not (no | no).needs_laws
     assert (yes | no).needs_laws
-    one, other = until.top(5, at=30), until.signs(at=40)
-    assert (one | no).at == 30
-    assert (one & one).at == 30
-    assert (one | other).at is None
+
+
+def test_the_size_that_says_most_leaves_the_least_variance(data):
+    run = apiece.collect(data, samples=30, **EXACT)
+    now, laws = Round(run, 0.0), Bayes().fit(run)
+    for at in (12.0, 28.0):
+        sizes = np.geomspace(*laws.k_range, 15)
+        slope = laws.family.gradient(laws.params, np.array([at, *sizes]), laws.k_ref)
+        left = []
+        for number, k in enumerate(sizes, start=1):
+            seen = slope[:, number, :, None] * slope[:, number, None, :]
+            seen = seen / (laws.sigma**2 * k**-laws.beta)[:, None, None]
+            after = np.linalg.inv(np.linalg.inv(laws.cov) + seen)
+            left.append(np.einsum("np,npq,nq->n", slope[:, 0], after, slope[:, 0]).mean())
+        assert until.top(5, at=at).telling(now) == sizes[np.argmin(left)]
+
+
+def test_criteria_about_other_sizes_agree_or_leave_the_design_as_it_is(data):
+    now = Round(apiece.collect(data, samples=20, **EXACT), 0.0)
+    one, other = until.top(5, at=11), until.signs(at=29)
+    assert (one | until.seconds(9)).telling(now) == (one & one).telling(now) == one.telling(now)
+    assert one.telling(now) != other.telling(now)
+    assert (one | other).telling(now) is None
+    trainings = Round(apiece.collect(data, trainings=64, **REUSE), 0.0)
+    assert (one.telling(trainings), until.top(5).telling(trainings)) == (11, None)
 
 
 def test_the_reason_names_what_is_met_alone():
@@ -238,7 +259,10 @@ def test_the_time_left_is_that_of_the_criterion_and_not_of_a_round(data, words, 
             assert np.isnan(event.remaining)
 
 
-def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_before(data):
+def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_before(
+    data, monkeypatch
+):
+    monkeypatch.setitem(_rounds._FIRST_AT, "samples", 1_000)  # sizes stay those of the design
     run = apiece.collect(data, **FOCUSED)
     n = run.manifest.samples
     whole = apiece.collect(data, **EXACT, samples=n).contributions()
@@ -269,7 +293,10 @@ def test_points_whose_place_is_settled_are_valued_rarely_and_the_others_as_befor
     assert abs(np.mean(rest) - CHANCE) < 0.06
 
 
-def test_a_focused_run_is_the_same_by_workers_and_after_damage_and_can_be_extended(data, tmp_path):
+def test_a_focused_run_is_the_same_by_workers_and_after_damage_and_can_be_extended(
+    data, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(_rounds._FIRST_AT, "samples", 1_000)  # sizes stay those of the design
     one = apiece.collect(data, to=tmp_path / "one", **FOCUSED)
     two = apiece.collect(data, to=tmp_path / "two", n_jobs=2, **FOCUSED)
     assert one.manifest.stages == two.manifest.stages
@@ -290,7 +317,7 @@ def test_a_focused_run_is_the_same_by_workers_and_after_damage_and_can_be_extend
 
 
 @pytest.mark.parametrize("options", [EXACT, REUSE], ids=["pairs", "reuse"])
-def test_most_later_training_sets_have_the_size_of_the_question(
+def test_most_later_training_sets_have_the_size_that_says_most(
     data, tmp_path, options, monkeypatch
 ):
     is_reuse = options is REUSE
@@ -300,18 +327,19 @@ def test_most_later_training_sets_have_the_size_of_the_question(
     one = apiece.collect(data, to=tmp_path / "one", until=criterion, **options, **amount)
     two = apiece.collect(data, to=tmp_path / "two", until=criterion, n_jobs=2, **options, **amount)
     assert one.progress().digest == two.progress().digest
-    stages = [Stage.from_json(stage) for stage in one.manifest.stages]
-    assert {stage.size for stage in stages} == {28}
+    stages = [stage for each in one.manifest.stages if (stage := Stage.from_json(each)).size]
+    assert not is_reuse or {stage.size for stage in stages} == {28}
     table = one.trainings() if is_reuse else one.contributions()
     task, first = np.unique(table.task, return_index=True)
     k, is_later = table.k[first], task >= stages[0].start
-    assert (k[~is_later] == 28).mean() < 0.25
-    assert abs((k[is_later] == 28).mean() - 0.75) < 0.15
+    number = np.searchsorted([stage.start for stage in stages], task[is_later], side="right") - 1
+    has_size = k[is_later] == np.array([stage.size for stage in stages])[number]
+    assert abs(has_size.mean() - 0.75) < 0.15
     assert len(np.unique(k[is_later])) > 5
     # Values by Monte Carlo know how often each size was drawn.
-    ((size, share),) = one.provenance()["extra_sizes"]
-    assert size == 28
-    assert_allclose(share, 0.75 * is_later.mean(), atol=0.02)
+    extra = dict(one.provenance()["extra_sizes"])
+    assert set(extra) == {stage.size for stage in stages}
+    assert_allclose(sum(extra.values()), 0.75 * is_later.mean(), atol=0.02)
     more = apiece.collect(
         data, to=tmp_path / "one", **options, **{word: n + 30 for word, n in amount.items()}
     )
