@@ -56,7 +56,9 @@ def _collect(folder, n_jobs, settings, ready):
     rows = settings.pop("rows_per_shard", 24)
     RefitEngine.rows_per_shard = LinearEngine.rows_per_shard = rows
     ReuseEngine.rows_per_shard = rows
-    request = {"model": "tree", "sizes": (6, 12), "samples": 15, "random_state": 1} | settings
+    request = {"model": "tree", "sizes": (6, 12), "random_state": 1} | settings
+    if "trainings" not in request:
+        request.setdefault("samples", 15)
     dataset = make_line(n=24) if request.pop("kind", None) == "line" else make_blobs(n=24)
     if request.pop("fails", False):
         os.environ["FAILS"] = "at odd sizes"  # of the machine: the model's code is the same

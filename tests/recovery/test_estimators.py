@@ -107,10 +107,10 @@ def test_ten_samples_do_not_let_the_likelihood_collapse():
 @pytest.mark.parametrize("estimator", [Likelihood, Bayes])
 def test_nine_intervals_in_ten_hold_the_truth_inside_the_sizes_and_beyond(family, estimator):
     sizes, covered = [100, 316, 1000, 2500, 10_000], []
-    for seed in range(3):
+    for seed in range(8):
         truth = synthetic.random_laws(1000, family=family, random_state=seed)
         laws = estimator(family).fit(synthetic.sample(truth, samples=10, random_state=100 + seed))
         psi, (low, high) = truth.mean(sizes), laws.interval(sizes)
         covered.append(((low <= psi) & (psi <= high)).mean(axis=0))
-    # Three thousand points: a standard error of 0.005.
+    # What is learned of a population varies: single seeds differ by 0.03 beyond the sizes.
     assert (np.abs(np.mean(covered, axis=0) - 0.9) < 0.04).all()
