@@ -5,12 +5,13 @@ contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ at t
 of the sizes, what is missing is shared in proportion to the standard errors (where some points
 were valued rarely, contributions to $M$ count one over their chance to be drawn):
 
-$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}
+$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
   \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
 
-A few points keep most of what the population says. $M$ and the $m_j$ share their noise, so what is
-missing is mostly what shrinking took away. The noise of the total, from how points differ, is part
-of the covariances.
+The factor $f = \max(0, 1 - p/L)$ estimates how much of what is missing, $v$, is no noise: with $p$
+coefficients and the covariance $C$ of the noise of the total, from how points differ,
+$L = v^\top C^{-1} v$ is $p$ on average if all is noise. A few points keep most of what the
+population says. $C$ is part of the covariances.
 """
 
 from __future__ import annotations
@@ -75,9 +76,10 @@ class Pooled:
             missing = n * pooled - params[known].sum(axis=0)
             spread = n * scales * away
             noise = spread.T @ spread
-        if not (np.isfinite(missing).all() and np.isfinite(noise).all()):
+        factor = _signal_share(missing, noise)
+        if factor == 0:
             return params, cov
-        share = n / (n + PRIOR_POINTS) * error / error.sum()
+        share = n / (n + PRIOR_POINTS) * factor * error / error.sum()
         params, cov = params.copy(), cov.copy()
         params[known] += share[:, None] * missing
         cov[known] += (share**2)[:, None, None] * noise
@@ -95,3 +97,13 @@ class Pooled:
         inverse = (vectors / values) @ vectors.T
         pooled = inverse @ moments.sum(axis=0)
         return pooled, (moments - grams @ pooled) @ inverse
+
+
+def _signal_share(found: FloatArray, noise: FloatArray) -> float:
+    r"""Return the share of a noisy vector that is no noise, $1 - p / L$; 0 if it is all noise."""
+    size = np.sqrt(np.diag(noise))
+    if not (size > 0).all() or not np.isfinite(noise).all() or not np.isfinite(found).all():
+        return 0.0
+    unit = found / size
+    length = float(unit @ np.linalg.pinv(noise / size[:, None] / size, hermitian=True) @ unit)
+    return max(0.0, 1 - len(found) / length) if length > 0 else 0.0

@@ -115,8 +115,10 @@ class Bayes(Estimator):
     the mean contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors
     $e_i$ between the smallest and the largest size,
 
-    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}
-      \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
+    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
+      \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
+
+    with $f$ the share of what is missing that is not noise.
 
     Laws around predictions of theory or features are not changed: the total is part of the prior.
 

@@ -26,6 +26,7 @@ from apiece.estimators._population import (
     information,
     learn,
 )
+from apiece.estimators._total import Pooled
 from apiece.laws import FitStatus, Laws, Ridge, Series
 from apiece.laws.student import normal_width_factor
 from apiece.records import Contributions
@@ -341,15 +342,20 @@ def test_laws_add_up_to_what_points_contribute_together():
     assert spread.max() < 3
 
 
-def test_a_total_that_is_small_next_to_the_differences_of_points_is_kept():
-    # 200 points keep 0.09 of what shrinking takes away. Weights are about those of the fit.
-    rng = np.random.default_rng(6)
-    truth = Laws.from_arrays(c=rng.normal(0.15, 1.0, 200), alpha=1.0, sigma=8.0, beta=2.0)
-    for seed in range(3):
-        table = synthetic.sample(truth, samples=30, random_state=seed)
-        sizes, place = np.unique(table.k, return_inverse=True)
-        predicted = Bayes().fit(table).mean(sizes)[table.point, place]
-        assert_allclose(table.k @ predicted, table.k @ table.delta, rtol=0.1)
+def test_a_total_that_is_all_noise_does_not_move_laws(monkeypatch):
+    # Noise that differs between points makes pooled contributions worse than laws of single points.
+    errors = []
+    for seed in range(6):
+        truth = synthetic.random_laws(400, random_state=seed)
+        table = synthetic.sample(truth, samples=20, random_state=100 + seed)
+        moved = Bayes("series").fit(table).mean(700)
+        with monkeypatch.context() as patch:
+            patch.setattr(Pooled, "with_total", lambda _, params, cov: (params, cov))
+            alone = Bayes("series").fit(table).mean(700)
+        errors.append([np.mean((each - truth.mean(700)) ** 2) for each in (moved, alone)])
+    moved, alone = np.transpose(errors)
+    assert (moved == alone).mean() > 0.5
+    assert moved.mean() < 1.1 * alone.mean()
 
 
 def test_contributions_at_one_size_do_not_move_laws_to_a_total_that_they_do_not_show():
