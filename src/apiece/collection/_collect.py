@@ -5,39 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from apiece._base.check import one_of
 from apiece._base.progress import OnProgress
 from apiece._base.rng import RandomState
 from apiece.collection._design import DesignName
 from apiece.collection._growth import Collection
-from apiece.collection._pilot import choose_by_pilot
-from apiece.collection._request import default_sizes, positions, store_of
+from apiece.collection._question import Question, Scoring
+from apiece.collection._request import store_of
 from apiece.collection._rounds import collect_in_rounds
-from apiece.collection._trainings import DEFAULT, check_amount
+from apiece.collection._trainings import DEFAULT
 from apiece.collection.pools import Pool, pool_of
 from apiece.collection.until import Criterion, as_criterion
-from apiece.data import Dataset, groups_of
-from apiece.engines import (
-    Engine,
-    EngineChoice,
-    RefitEngine,
-    ReuseEngine,
-    choose_engine,
-    choose_group_engine,
-    is_described,
-    surrogate_of,
-)
-from apiece.errors import DataError, PlanError
+from apiece.data import Dataset
+from apiece.engines import Engine, EngineChoice, is_described, surrogate_of
+from apiece.errors import PlanError
 from apiece.losses import LossLike, resolve_loss
 from apiece.store import Run, Store
 
 USUAL = {"samples": 100, "trainings": DEFAULT}
-Scoring = Literal["auto", "fixed", "rotating", "sample"]
 
 
 def collect(
@@ -182,81 +170,50 @@ def collect(
     began = time.monotonic()
     from joblib import effective_n_jobs
 
-    if not isinstance(dataset, Dataset):
-        raise DataError(
-            f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
-            "example with Dataset.from_pandas(frame, target='label') or Dataset.from_arrays(X, y)."
-        )
     criterion = None if until is None else as_criterion(until)
-    if candidates is not None:
+    if candidates is not None and isinstance(dataset, Dataset):
         dataset = dataset.with_candidates(candidates)
-    is_rotating = rotates(scoring, dataset)
-    valued = positions(points, dataset)
-    found = groups_of(dataset, groups, valued)
-    choose = choose_engine if found is None else choose_group_engine
-    if group_size is not None and found is None:
-        raise PlanError(
-            f"group_size={group_size} is given and points are valued: expected groups. Name their "
-            "column when reading the data (groups=, --groups), or leave group_size (--group-size) "
-            "out."
-        )
-    chosen, reason = choose(dataset, model=model, metric=metric, engine=engine)
+    question = Question.of(
+        dataset,
+        model=model,
+        metric=metric,
+        sizes=sizes,
+        points=points,
+        scoring=scoring,
+        groups=groups,
+        group_size=group_size,
+    )
     store = store_of(to)
-    known = store.manifest if store.has_run() else None
-    ends = sizes
-    if ends is None:
-        usual = {"rotates": is_rotating, "is_quick": chosen.is_quick}
-        ends = default_sizes(dataset, found, group_size=group_size, **usual)
-    if engine == "auto" and samples is None and type(chosen) is RefitEngine:
-        if known is not None and known.engine.name == ReuseEngine.name:
-            chosen, _ = choose(dataset, model=model, metric=metric, engine="reuse")
-            reason = "as this run began"
-        elif known is None:
-            both = (int(np.min(ends)), int(np.max(ends)))
-            chosen, reason = choose_by_pilot(chosen, valued, both, rotates=is_rotating)
-        if isinstance(chosen, RefitEngine) and trainings is not None:
-            samples, trainings = max(1, trainings // (len(valued) + 1)), None
+    begun = store.manifest.engine.name if store.has_run() else None
+    chosen, reason = question.answered_by(engine, samples, begun)
     if scoring == "sample":
-        _check_sample(chosen, has_groups=found is not None)
-    check_amount(samples, trainings, chosen, has_groups=found is not None)
+        _check_sample(chosen, has_groups=question.groups is not None)
+    amount = question.amount(engine, chosen, samples, trainings)
     collection = Collection(
         dataset,
         chosen,
         store,
         pool_of(backend, n_jobs),
-        valued=valued,
-        groups=found,
-        ends=ends,
+        valued=question.valued,
+        groups=question.groups,
+        ends=question.ends(chosen),
         design=design,
         n_sizes=n_sizes,
         share=share,
         group_size=group_size,
         random_state=random_state,
-        rotates=is_rotating,
+        rotates=question.rotates,
         is_sample=scoring == "sample",
         anchor=anchor,
         is_kept=to is not None,
         n_workers=None if backend else effective_n_jobs(n_jobs or 1),
-        oracle=None if chosen.is_exact else choose_engine(dataset, model=model, metric=metric)[0],
+        oracle=None if chosen.is_exact else question.engine("auto")[0],
         reason=reason,
     )
-    amount = trainings if collection.is_reuse else samples
     shown = progress, on_progress
     if criterion is not None:
         return collect_in_rounds(collection, criterion, amount, shown, began=began)
     return collection.grow(USUAL[collection.unit] if amount is None else amount, shown)
-
-
-def rotates(scoring: Scoring, dataset: Dataset) -> bool:
-    """Return whether scoring rows rotate."""
-    one_of("scoring", scoring, ("auto", "fixed", "rotating", "sample"))
-    has_rows = len(dataset.y_val) > 0
-    if scoring in ("fixed", "sample") and not has_rows:
-        raise PlanError(
-            f"scoring={scoring!r} is asked for, but the dataset has no validation rows: expected "
-            "some. Pass X_val and y_val (--validation), or scoring='rotating' (--scoring rotating)."
-        )
-    return scoring == "rotating" or not has_rows
 
 
 def _check_sample(engine: Engine, *, has_groups: bool) -> None:

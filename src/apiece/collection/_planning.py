@@ -22,13 +22,11 @@ import numpy.typing as npt
 from apiece._base.arrow import ArrowTable
 from apiece._base.progress import OnProgress, current_tracker, duration, tracking
 from apiece._base.rng import RandomState
-from apiece.collection._collect import Scoring, collect, rotates
-from apiece.collection._pilot import choose_by_pilot
-from apiece.collection._request import default_sizes, positions
-from apiece.collection._trainings import DEFAULT, check_amount
+from apiece.collection._collect import USUAL, collect
+from apiece.collection._question import Question, Scoring
 from apiece.data import Dataset
-from apiece.engines import EngineChoice, RefitEngine, choose_engine
-from apiece.errors import ApieceWarning, PlanError
+from apiece.engines import Engine, EngineChoice, RefitEngine
+from apiece.errors import ApieceWarning
 from apiece.losses import LossLike
 from apiece.store import MemoryStore, Run
 
@@ -41,7 +39,6 @@ _TRAININGS: Final = (32, 128)  # the same for trainings, in whole units of work
 _SLOW: Final = 60.0  # seconds above which a pilot of trainings has one step
 _TESTS: Final = 2  # trainings with which every run begins
 _POINTS: Final = 20  # points that the pilot of the refit engine values
-_USUAL: Final = 100  # samples per point by default
 _LEAST_SCORING: Final = 1_000  # rows that score, at least
 _GOOD: Final = 0.9  # correlation that is called good
 _FACTORS: Final = (0.25, 1.0, 4.0)
@@ -187,37 +184,27 @@ def plan(
     >>> found.unit, found.amount, found.correlation > 0
     ('samples', 100, True)
     """
-    if not isinstance(dataset, Dataset):
-        raise PlanError(
-            f"dataset is a {type(dataset).__name__}: expected an apiece.Dataset. Make one, for "
-            "example with Dataset.from_pandas(frame, target='label')."
-        )
     from joblib import effective_n_jobs
 
     n_workers = effective_n_jobs(n_jobs or 1)
-    asked = {"samples": samples, "trainings": trainings}
-    options = {
-        "model": model,
-        "sizes": sizes,
-        "metric": metric,
-        "engine": engine,
-        "points": points,
-        "scoring": scoring,
-        "random_state": random_state,
-    }
+    asked = {"model": model, "metric": metric, "sizes": sizes, "points": points, "scoring": scoring}
+    question = Question.of(dataset, **asked)
     with tracking(
         progress, on_progress, title="trying some training sets", unit="steps"
     ) as tracker:
         tracker.start(3)
-        run, n_pilot, seconds, factor = _grown(dataset, options, asked)
+        chosen, _ = question.answered_by(engine, samples)
+        asked_for = question.amount(engine, chosen, samples, trainings)
+        options = asked | {
+            "engine": chosen.name if engine == "auto" else engine,
+            "random_state": random_state,
+        }
+        run, n_pilot, seconds, factor = _grown(question, chosen, options)
         tracker.advance()
         ratio = _noise_ratio(run, n_pilot)
         tracker.advance()
     unit = "trainings" if run.has_trainings else "samples"
-    usual = DEFAULT if run.has_trainings else _USUAL
-    amount = int(asked[unit] or usual)
-    if not run.has_trainings and trainings is not None and samples is None:
-        amount = max(1, trainings // (len(positions(points, dataset)) + 1))  # as `collect` does
+    amount = USUAL[unit] if asked_for is None else asked_for
     each = seconds * factor / n_workers
     amounts = sorted({max(1, round(amount * step)) for step in _FACTORS})
     error = {m: ratio / (ratio + m) if ratio < np.inf else 1.0 for m in {*amounts, amount}}
@@ -259,48 +246,34 @@ def _rates(amounts: list[int], each: float, error: dict[int, float], unit: str) 
 
 
 def _grown(
-    dataset: Dataset, options: dict[str, Any], asked: dict[str, Any]
+    question: Question, chosen: Engine, options: dict[str, Any]
 ) -> tuple[Run, int, float, float]:
     """Collect a little, then more: the run, its amount, seconds for one more, and a factor.
 
     The factor is how many times more points there are than the pilot valued.
     """
     options = {**options, "progress": False, "anchor": False}
-    chosen, _ = choose_engine(
-        dataset, model=options["model"], metric=options["metric"], engine=options["engine"]
-    )
     factor = 1.0
     unit, (few, many) = "samples", _SAMPLES
-    if options["engine"] == "auto" and asked["samples"] is None and isinstance(chosen, RefitEngine):
-        is_rotating = rotates(options["scoring"], dataset)
-        ends = options["sizes"]
-        if ends is None:
-            ends = default_sizes(dataset, rotates=is_rotating, is_quick=chosen.is_quick)
-        valued = positions(options["points"], dataset)
-        both = (int(np.min(ends)), int(np.max(ends)))
-        options["engine"] = choose_by_pilot(chosen, valued, both, rotates=is_rotating)[0].name
-    else:
-        check_amount(**asked, engine=chosen)
-    if options.get("engine") == "reuse":
+    if chosen.gives_trainings:
         unit, (few, many) = "trainings", _TRAININGS
-    elif isinstance(chosen, RefitEngine):
+    elif chosen.name == RefitEngine.name:
         few, many = _REFITS
-        valued = positions(options.get("points"), dataset)
-        inside = valued[valued < dataset.n_pool]
-        if len(inside) > _POINTS:
+        inside = question.valued[question.valued < question.dataset.n_pool]
+        if question.groups is None and len(inside) > _POINTS:
             options["points"] = inside[:: -(-len(inside) // _POINTS)]
-            factor = len(valued) / len(options["points"])
+            factor = len(question.valued) / len(options["points"])
     store = MemoryStore()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ApieceWarning)
         began = time.perf_counter()
-        collect(dataset, **options | {unit: few}, to=store)
+        collect(question.dataset, **options | {unit: few}, to=store)
         each = (time.perf_counter() - began) / (few + _TESTS)
         current_tracker().advance()
         if unit == "trainings" and each * many > _SLOW:
             return Run(store), few, each, factor
         began = time.perf_counter()
-        run = collect(dataset, **options | {unit: many}, to=store)
+        run = collect(question.dataset, **options | {unit: many}, to=store)
     return run, many, (time.perf_counter() - began) / (many - few), factor
 
 

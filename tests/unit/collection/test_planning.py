@@ -15,7 +15,7 @@ import apiece
 from apiece.cli import cli
 from apiece.collection._pilot import choose_by_pilot
 from apiece.engines import RefitEngine, ReuseEngine, choose_engine
-from apiece.errors import PlanError
+from apiece.errors import DataError, PlanError
 
 TREE = {"model": DecisionTreeClassifier(max_depth=2), "metric": "brier", "sizes": (10, 40)}
 
@@ -126,7 +126,7 @@ def test_a_plan_refuses_what_a_collection_refuses(data, options):
 
 def test_trainings_are_turned_into_samples_where_a_pilot_prefers_pairs(data, monkeypatch):
     monkeypatch.setattr(
-        "apiece.collection._planning.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
+        "apiece.collection._question.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
     )
     found = apiece.plan(data, trainings=605, points=np.arange(10), **TREE)
     assert (found.engine, found.amount) == ("refit", 605 // 11)
@@ -155,7 +155,7 @@ def test_the_remaining_time_of_a_slow_model_is_right_from_the_first_tenth_on(dat
 
 
 def test_what_is_no_dataset_is_refused():
-    with pytest.raises(PlanError, match=r"expected an apiece\.Dataset"):
+    with pytest.raises(DataError, match=r"expected an apiece\.Dataset"):
         apiece.plan(np.zeros((3, 3)))
 
 

@@ -400,7 +400,7 @@ def test_a_pilot_prefers_pairs_where_single_trainings_vary_much(data):
 
 def test_trainings_become_samples_where_a_pilot_prefers_pairs(data, monkeypatch):
     monkeypatch.setattr(
-        "apiece.collection._collect.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
+        "apiece.collection._question.choose_by_pilot", lambda engine, *_, **__: (engine, "pairs")
     )
     options = {**REUSE, "engine": "auto", "points": [0, 1], "trainings": 30}
     run = apiece.collect(data, until="1h", **options)
