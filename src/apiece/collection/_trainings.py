@@ -191,9 +191,10 @@ def check_amount(
             "engine='refit' (--engine refit)."
         )
     if not engine.gives_trainings and trainings is not None:
+        other = "" if has_groups else ", or engine='reuse' (--engine reuse)"
         raise PlanError(
             f"trainings={trainings} is given, and engine {engine.name!r} counts contributions: "
-            "expected samples. Pass samples= (--samples), or engine='reuse' (--engine reuse)."
+            f"expected samples. Pass samples= (--samples){other}."
         )
 
 

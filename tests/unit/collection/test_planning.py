@@ -108,6 +108,16 @@ def test_a_slow_model_is_compared_with_pairs_by_few_trainings(data, clock):
     assert "by a pilot of 16 trainings" in reason
 
 
+def test_trainings_of_groups_are_refused_without_offering_what_values_no_groups():
+    rng = np.random.default_rng(0)
+    data = apiece.Dataset.from_arrays(
+        rng.normal(size=(60, 2)), np.arange(60) % 2, groups=np.arange(60) // 6, validation=0
+    )
+    for verb in (apiece.plan, apiece.collect):
+        with pytest.raises(PlanError, match=r"Pass samples= \(--samples\)\.$"):
+            verb(data, **TREE | {"trainings": 10})
+
+
 @pytest.mark.parametrize(
     "options",
     [
