@@ -80,6 +80,8 @@ class Results:
         if earlier["columns"] != self.content["columns"]:
             raise SystemExit(f"{self.file.name} has other columns: remove it, or do not resume.")
         self.content["rows"] = [row for row in earlier["rows"] if row.get("data") not in but]
+        reported = {*self.content["reported_on"], *earlier["reported_on"]}
+        self.content["reported_on"] = sorted(reported)
         is_same = earlier["commit"] == self.content["commit"] and not earlier["is_changed"]
         self.content["has_earlier_rows"] |= earlier["has_earlier_rows"] or not is_same
 

@@ -460,6 +460,7 @@ def main() -> None:
     parser.add_argument("--truth", type=int, default=400, help="training sets of each size")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="truth", help="of the result file")
+    parser.add_argument("--resume", action="store_true", help="keep rows of the other sets")
     parser.add_argument("--agreement", action="store_true")
     parser.add_argument("--picture", action="store_true")
     parser.add_argument("--averaging", action="store_true")
@@ -474,6 +475,8 @@ def suite(options: argparse.Namespace) -> None:
     results = Results(
         options.name, COLUMNS, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets)
     )
+    if options.resume:
+        results.resume(but=options.sets)
     for name in options.sets:
         held = load(options.data, name, options.seed)
         part = "choosing" if name in CHOSEN_ON else "apart"

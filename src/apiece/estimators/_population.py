@@ -112,7 +112,8 @@ class Sums(NamedTuple):
 class Posterior(NamedTuple):
     """What the population and a point's own contributions say about its ``u``.
 
-    There is one for each shape and scale factor, ``c`` in all, factor by factor within a shape.
+    There is one for each shape and scale factor, factor by factor within a shape, and one for each
+    factor of points apart; ``c`` in all.
     """
 
     mean: FloatArray  # (n, c, p), in the units of the contributions
@@ -138,6 +139,9 @@ class Population:
         The population of the points' noise scales.
     trust
         Factor on the prior's curves; 1 takes them as they are.
+    apart
+        Covariance of ``u`` of points apart, which theory does not describe, in units of the
+        variance of the others at the reference size; None if there are none.
     """
 
     s: FloatArray
@@ -145,6 +149,7 @@ class Population:
     masses: FloatArray
     noise_scale: NoiseScale
     trust: float = 1.0
+    apart: FloatArray | None = None
 
     def posterior(self, sums: Sums, log_scale: FloatArray) -> Posterior:
         r"""Update the population by each point's contributions.
@@ -162,22 +167,11 @@ class Population:
         log_scale
             Log of those scales squared, shape ``(n,)``.
         """
-        root = np.linalg.cholesky(self.s)
-        d, vectors = np.linalg.eigh(root.T @ sums.xtx @ root)
-        lift = root @ vectors
-        z = (sums.xty[:, :, None, :] @ lift)[:, :, 0]
-        grown = self.scale_factors[:, None] * np.maximum(d, 0.0)[:, :, None, :]
-        gain = self.scale_factors[:, None] / (1 + grown)
-        n, p, c = len(sums.total), len(self.s), len(self.masses)
-        across = lift.swapaxes(-1, -2)
-        mean = ((gain * z[:, :, None, :]) @ across).reshape(n, c, p)
-        cov = (lift[:, :, None] * gain[..., None, :]) @ across[:, :, None]
-        cov = cov.reshape(n, c, p, p)
-        explained = (gain @ (z**2)[..., None])[..., 0]
-        yty = sums.yty[:, :, None]
-        q = np.maximum(yty - explained, 1e-12 * yty).reshape(n, c)
-        log_det = np.log1p(grown).sum(axis=-1).reshape(n, c)
-
+        given = [_given(self.s, self.scale_factors, sums)]
+        if self.apart is not None:
+            # All columns are 1 at the reference size, so S has the variance of its sum there.
+            given.append(_given(self.apart * self.s.sum(), self.scale_factors, sums))
+        mean, cov, q, log_det = (np.concatenate(part, axis=1) for part in zip(*given, strict=True))
         dfs = self.noise_scale.dfs(sums.total)[:, None]
         length = dfs * self.noise_scale.squared(q, sums.total, log_scale)
         log_p = np.log(self.masses) - 0.5 * log_det - 0.5 * dfs * np.log(length)
@@ -185,10 +179,32 @@ class Population:
         return Posterior(mean, cov, q, log_det, weight / weight.sum(axis=1, keepdims=True))
 
 
+def _given(
+    s: FloatArray, factors: FloatArray, sums: Sums
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return mean, covariance, ``q`` and ``log_det`` of `Posterior` for a covariance of ``u``."""
+    root = np.linalg.cholesky(s)
+    d, vectors = np.linalg.eigh(root.T @ sums.xtx @ root)
+    lift = root @ vectors
+    z = (sums.xty[:, :, None, :] @ lift)[:, :, 0]
+    grown = factors[:, None] * np.maximum(d, 0.0)[:, :, None, :]
+    gain = factors[:, None] / (1 + grown)
+    n, p, c = len(d), len(s), d.shape[1] * len(factors)
+    across = lift.swapaxes(-1, -2)
+    mean = ((gain * z[:, :, None, :]) @ across).reshape(n, c, p)
+    cov = (lift[:, :, None] * gain[..., None, :]) @ across[:, :, None]
+    explained = (gain @ (z**2)[..., None])[..., 0]
+    yty = sums.yty[:, :, None]
+    q = np.maximum(yty - explained, 1e-12 * yty).reshape(n, c)
+    log_det = np.log1p(grown).sum(axis=-1).reshape(n, c)
+    return mean, cov.reshape(n, c, p, p), q, log_det
+
+
 def first(basis: FamilyBasis, log_scale2: float = 0.0) -> Population:
     """Return a population before any data: the prior, with a tenth as much signal as noise."""
     s = _FIRST_SIGNAL * basis.prior
-    return Population(s, basis.scale_factors, basis.masses, NoiseScale(1.0, log_scale2))
+    noise = NoiseScale(1.0, log_scale2)
+    return Population(s, basis.scale_factors, basis.masses, noise, apart=basis.apart)
 
 
 def learn(
@@ -283,13 +299,16 @@ def _improved(now: Population, goal: _Goal) -> tuple[Population, float]:
             data.unweighted((post.weight * post.q).sum(axis=1)), data.n_contributions, log_scale
         ),
     )
-    weight = post.weight / np.tile(now.scale_factors, basis.n_shapes)
+    factors = np.tile(now.scale_factors, basis.n_shapes)
+    within = post.weight[:, : len(factors)]  # points apart say nothing about S
+    weight = np.zeros_like(post.weight)
+    weight[:, : len(factors)] = within / factors
     inverse = weight / now.noise_scale.squared(
         data.unweighted(post.q), data.n_contributions, log_scale
     )
     flat = post.mean.reshape(-1, len(now.s))
     moments = (inverse.reshape(-1, 1) * flat).T @ flat + np.tensordot(weight, post.cov, 2)
-    moments /= len(data.total)
+    moments /= max(float(within.sum()), 1e-300)
     # The prior has a say in the shape of S, and next to none in its size: just enough for a few
     # points without any signal to have a best size above zero.
     prior = before * (np.trace(moments) / np.trace(before))

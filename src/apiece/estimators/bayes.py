@@ -414,7 +414,7 @@ def _averaged(
     mean = post.mean + shift[:, None, :]
     cov = squared[..., None, None] * post.cov
     shape = basis.shape_values(len(mean), own.shape)
-    shape = np.repeat(shape, len(basis.scale_factors), axis=1)
+    shape = np.repeat(shape, mean.shape[1] // shape.shape[1], axis=1)
     mean = np.concatenate([mean, shape], axis=-1)
     q = shape.shape[-1]
     cov = np.pad(cov, [(0, 0), (0, 0), (0, q), (0, q)])

@@ -6,7 +6,9 @@ matrix $B$, a family is a list of shapes, and everything else is linear algebra.
 
 The prior of the population is defined here too: curves are assumed to be like the paper's power
 laws, with $\alpha \sim \mathcal{N}(1, 0.3)$. What contributions to the population are beyond
-second-order theory falls faster, with $\alpha \sim \mathcal{N}(2, 0.5)$.
+second-order theory falls faster, with $\alpha \sim \mathcal{N}(2.25, 0.3)$. A few points are not
+what theory says: their deviations are like laws of points of which nothing is known,
+$\alpha \sim \mathcal{N}(1, 0.5)$, and larger.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ DECAY: Final = 1.0  # of the curves of a population, before data is seen, and it
 SPREAD: Final = 0.3
 _DECAY_OF_DEVIATIONS: Final = 2.25  # from theory
 _SPREAD_OF_DEVIATIONS: Final = 0.3  # standard deviation of that decay
+_SPREAD_APART: Final = 0.5  # the same for points that are not what theory says
+_SHARE_APART: Final = 0.05  # of these points
+_SIZE_APART: Final = 4.0  # variance of their deviations relative to that of the others
 _OTHER: Final = 0.01  # variance of each term beyond that of power laws, for estimates
 _WIDE_OTHER: Final = 0.2  # the same variance for intervals
 _FACTORS: Final = np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])  # on a covariance, and their shares
@@ -48,10 +53,13 @@ class FamilyBasis:
         Factors on the population's covariance, each of which every shape comes with, ``(f,)``.
     masses
         Share of each shape and factor before data, ``(n_shapes * f,)``, factor by factor within a
-        shape.
+        shape; then, if there is ``apart``, of each factor on it.
     prior, wide_prior
         Covariance of ``u`` before data, up to its scale, ``(p, p)``: for estimates, and for
         intervals, with room for curves that are not like power laws.
+    apart
+        Covariance of ``u`` of points apart, in units of the variance of the others at ``k_ref``;
+        None if there are none.
 
     Examples
     --------
@@ -69,6 +77,7 @@ class FamilyBasis:
     masses: FloatArray
     prior: FloatArray
     wide_prior: FloatArray
+    apart: FloatArray | None = None
 
     @classmethod
     def of(
@@ -99,15 +108,26 @@ class FamilyBasis:
     def of_deviations(self) -> FamilyBasis:
         """Return the basis with priors for deviations from what theory expects of the population.
 
-        Theory holds to second order, $k^{-2}$, so what it leaves out falls faster than that.
-        Families of several shapes stay as they are: their grid is moved to the shapes of theory.
+        Theory holds to second order, $k^{-2}$, so what it leaves out falls faster than that. For a
+        few points, such as those far from all others, it does not hold at these sizes. Families of
+        several shapes stay as they are: their grid is moved to the shapes of theory.
         """
         if self.n_shapes > 1:
             return self
-        prior, _ = power_law_moments(
-            lambda x: self.columns(x, 0), _DECAY_OF_DEVIATIONS, _SPREAD_OF_DEVIATIONS
+
+        def columns(x: FloatArray) -> FloatArray:
+            return self.columns(x, 0)
+
+        prior, _ = power_law_moments(columns, _DECAY_OF_DEVIATIONS, _SPREAD_OF_DEVIATIONS)
+        apart, _ = power_law_moments(columns, DECAY, _SPREAD_APART)
+        shares = np.array([1 - _SHARE_APART, _SHARE_APART])
+        return replace(
+            self,
+            prior=prior,
+            wide_prior=prior,
+            apart=_SIZE_APART / apart.sum() * apart,  # all columns are 1 where x is
+            masses=(shares[:, None] * self.masses).ravel(),
         )
-        return replace(self, prior=prior, wide_prior=prior)
 
     @property
     def n_shapes(self) -> int:
