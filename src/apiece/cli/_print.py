@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -23,6 +24,7 @@ _FORMATS: Final = (".csv", ".json", ".parquet")
 _GAP: Final = "  "
 _SMALLEST: Final = 1e-4  # a column whose largest number is smaller has exponents
 _LARGEST: Final = 1e10  # a column with a larger number has exponents
+_MORE: Final = 3  # decimals at most, that the median has beyond those of the largest number
 _LONGEST: Final = 60  # characters of a text on a terminal
 _SHORTEST: Final = 12  # a text is cut to this before a column is left out
 
@@ -36,7 +38,9 @@ _KEPT: Final = ("value", "low", "high", "advice", "to")  # kept, as the first co
 
 def say(text: str = "", *, err: bool = False, bold: bool = False) -> None:
     """Print text; escape sequences in it do not reach the terminal. All commands print by this."""
-    click.secho(printable(text), err=err, bold=bold or None)
+    text = printable(text)
+    is_styled = bold and not os.environ.get("NO_COLOR")
+    click.echo(click.style(text, bold=True) if is_styled else text, err=err)
 
 
 def say_prose(text: str, *, err: bool = False) -> None:
@@ -177,13 +181,15 @@ def lines_of(table: pd.DataFrame, width: int | None) -> tuple[list[str], list[st
 def _alike(names: list[str]) -> list[list[int]]:
     """Return for every column the columns in its unit: an interval has that of its quantity.
 
-    >>> _alike(["value", "low", "high", "k"])
-    [[0, 1, 2], [0, 1, 2], [0, 1, 2], [3]]
+    >>> _alike(["value", "r2", "low", "high", "stderr", "k"])
+    [[0, 2, 3, 4], [1], [0, 2, 3, 4], [0, 2, 3, 4], [0, 2, 3, 4], [5]]
     """
     owners: list[int] = []
     for j, name in enumerate(names):
         stem = name.removesuffix("_low").removesuffix("_high")
-        if name in ("low", "high") and owners:
+        if name in ("low", "high", "stderr") and "value" in names[:j]:
+            owners.append(names.index("value"))
+        elif name in ("low", "high") and owners:
             owners.append(owners[-1])
         else:
             owners.append(names.index(stem) if stem in names else j)
@@ -197,8 +203,9 @@ class _Column:
         from rich.cells import cell_len
 
         self.name = printable_line(name)
-        self.is_number = values.dtype.kind in "iuf"
         is_float = values.dtype.kind == "f"
+        # Floats in a column of objects differ in unit from row to row, such as parameters.
+        self.is_number = values.dtype.kind in "iuf" or all(isinstance(v, float) for v in values)
         if is_float:
             unit = alike.select_dtypes("float").to_numpy().ravel()
             cells = format_numbers(values, among=unit)
@@ -246,27 +253,37 @@ def _least(columns: list[_Column]) -> _Column:
 
 
 def format_numbers(values: Iterable[float], *, among: Iterable[float] | None = None) -> list[str]:
-    """Write the numbers of a column with as many decimals each: the largest has four digits.
+    """Write the numbers of a column with as many decimals each.
 
-    Whole numbers have no decimals. Columns of very small or very large numbers use exponents.
-    ``among`` are the numbers that decide, by default these: those of a value and its interval.
+    The largest has four digits at least, and the median two. Zeros that end all of them are left
+    out. Columns of very small or very large numbers use exponents. ``among`` are the numbers that
+    decide, by default these: those of a value and its interval.
 
     >>> format_numbers([0.0310449, -0.00012345]), format_numbers([118750.0, 3.0])
     (['0.03104', '-0.00012'], ['118,750', '3'])
+    >>> format_numbers([-207.4, 0.42, 0.98]), format_numbers([0.05, 0.1])
+    (['-207.40', '0.42', '0.98'], ['0.05', '0.10'])
     >>> format_numbers([2.2e-7, -1.0e-8])
     ['2.200e-07', '-1.000e-08']
     """
     numbers = [float(value) for value in values]
     deciding = numbers if among is None else [float(value) for value in among]
-    finite = [abs(x) for x in deciding if math.isfinite(x)]
-    largest = max(finite, default=0.0)
+    sizes = sorted(abs(x) for x in deciding if x and math.isfinite(x))
+    largest = sizes[-1] if sizes else 0.0
     if largest and not _SMALLEST <= largest < _LARGEST:
         return [_or_dash(x, f"{x:.3e}") for x in numbers]
-    if all(x == round(x) for x in finite):
-        decimals = 0
-    else:
-        decimals = max(0, 3 - math.floor(math.log10(largest)))
+    decimals = 0
+    if any(x != round(x) for x in sizes):
+        decimals = max(0, 3 - _magnitude(largest))
+        typical = 1 - _magnitude(sizes[len(sizes) // 2])
+        decimals = max(decimals, min(typical, decimals + _MORE))
+    while decimals and all(round(x, decimals) == round(x, decimals - 1) for x in sizes):
+        decimals -= 1
     return [_or_dash(x, f"{round(x, decimals) + 0.0:,.{decimals}f}") for x in numbers]
+
+
+def _magnitude(x: float) -> int:
+    return math.floor(math.log10(x))
 
 
 def _or_dash(x: float, written: str) -> str:

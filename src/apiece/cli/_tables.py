@@ -61,7 +61,7 @@ def aggregate(
     from apiece.records import scoped
 
     law = apiece.aggregate(run)
-    table = law.table(level)
+    table = law.table(level).astype(object)  # each row has its own unit
     if at is not None:
         k = np.array(at)
         low, high = law.interval(k, level=level)

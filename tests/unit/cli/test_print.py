@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from apiece.cli._print import (
     lines_of,
     prepare_folder,
     show_ends,
+    show_table,
     wrapped,
     write_table,
 )
@@ -115,8 +117,35 @@ def test_help_of_a_command_fits_a_terminal_of_80_columns(name):
 def test_a_value_and_its_interval_have_equally_many_decimals():
     table = pd.DataFrame({"value": [0.0015], "low": [-3e-5], "high": [4e-5], "stderr": [2e-5]})
     cells = lines_of(table, None)[0][1].split()
-    assert cells[:3] == ["0.001500", "-0.000030", "0.000040"]
-    assert cells[3] == "2.000e-05"
+    assert cells == ["0.00150", "-0.00003", "0.00004", "0.00002"]
+
+
+def test_a_share_next_to_dollars_keeps_its_digits():
+    table = pd.DataFrame({"value": [299_697.2], "r2": [0.005195], "low": [176_424.0]})
+    assert lines_of(table, None)[0][1].split() == ["299,697", "0.005195", "176,424"]
+
+
+def test_small_numbers_next_to_a_large_one_keep_two_digits_of_the_median():
+    assert format_numbers([-207.4123, 0.4242, 0.9812]) == ["-207.41", "0.42", "0.98"]
+    assert format_numbers([1.23456789, 1e-9, 2e-9])[0] == "1.234568"
+
+
+def test_rows_in_units_of_their_own_are_written_one_by_one():
+    table = pd.DataFrame({"value": [315.0, 1.408]}, index=["b", "lambda"]).astype(object)
+    assert [line.split()[-1] for line in lines_of(table, None)[0]] == ["value", "315", "1.408"]
+
+
+@pytest.mark.parametrize(("asked", "has_escapes"), [("", True), ("1", False)])
+def test_no_color_leaves_no_escape_sequence(monkeypatch, asked, has_escapes):
+    monkeypatch.setenv("NO_COLOR", asked)
+    shown = CliRunner().invoke(_shows_a_table, color=True).output
+    assert ("\x1b" in shown) == has_escapes
+    assert shown.count("\x1b") in (0, 2)  # only the head is bold
+
+
+@click.command()
+def _shows_a_table():
+    show_table(pd.DataFrame({"value": [0.5, 0.25]}))
 
 
 def test_numbers_of_a_column_have_as_many_decimals_and_dollars_have_no_exponent():
@@ -125,7 +154,7 @@ def test_numbers_of_a_column_have_as_many_decimals_and_dollars_have_no_exponent(
     assert lines[1].split() == ["166,250", "0.2500"]
     assert lines[2].split()[1] == "0.0001"
     assert format_numbers([float("nan"), float("inf"), 0.0]) == ["-", "inf", "0"]
-    assert format_numbers([-0.00000001, 0.5]) == ["0.0000", "0.5000"]
+    assert format_numbers([-0.00000001, 0.5]) == ["0.0", "0.5"]
 
 
 def test_no_row_is_at_both_ends(capsys):
