@@ -7,7 +7,9 @@ that look like formulas.
 
 from __future__ import annotations
 
+import math
 import re
+import shlex
 from typing import Any, Final
 
 # control characters but tab and line feed, marks that reverse text, halves of characters
@@ -35,6 +37,41 @@ def printable_line(text: str) -> str:
     'a\\u000ab'
     """
     return printable(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
+def in_shell(word: Any) -> str:
+    """Write a word so that a shell takes it as one, such as the name of a column.
+
+    >>> in_shell("Größe"), in_shell("Größe (m²)")
+    ('Größe', "'Größe (m²)'")
+    """
+    text = str(word)
+    return text if re.fullmatch(r"[\w@%+=:,./-]+", text) else shlex.quote(text)
+
+
+def change_in_words(mean: float, low: float, high: float, unit: str = "") -> str:
+    """Write a change with its sign and its interval, with as many decimals each.
+
+    >>> change_in_words(-0.00807, -0.0162, 6.44e-06), change_in_words(0.592, -0.484, 1.5, " points")
+    ('-0.0081 (-0.0162 to +0.0000)', '+0.59 points (-0.48 to +1.50)')
+    """
+    mean_, low_, high_ = equally_long(mean, low, high, sign="+")
+    return f"{mean_}{unit} ({low_} to {high_})"
+
+
+def equally_long(*numbers: float, sign: str = "-") -> list[str]:
+    """Write numbers with as many decimals each, of which the largest has three digits.
+
+    >>> equally_long(0.0198, 0.00822, 0.0314), equally_long(1.0, 0.5, 1.5)
+    (['0.0198', '0.0082', '0.0314'], ['1.0', '0.5', '1.5'])
+    >>> equally_long(12345.6, 3.0, sign="+")
+    ['+12,346', '+3']
+    """
+    largest = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
+    decimals = max(0, 2 - math.floor(math.log10(largest))) if largest else 0
+    while decimals and all(round(x, decimals) == round(x, decimals - 1) for x in numbers):
+        decimals -= 1
+    return [f"{round(x, decimals) + 0.0:{sign},.{decimals}f}" for x in numbers]
 
 
 def first_line(error: BaseException) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from apiece._base.text import change_in_words
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -62,13 +64,12 @@ def everyday(found: pd.DataFrame) -> list[str]:
     >>> import pandas as pd
     >>> numbers = {"change": 0.012, "low": 0.004, "high": 0.02}
     >>> everyday(pd.DataFrame([numbers], index=["accuracy"]))
-    ['accuracy +1.2 points (+0.4 to +2)']
+    ['accuracy +1.2 points (+0.4 to +2.0)']
     """
     said = []
     for name, word in {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R2"}.items():
         if name in found.index:
             scale, unit = (100, " points") if name == "accuracy" else (1, "")
-            row = scale * found.loc[name]
-            spread = f"({row['low']:+.3g} to {row['high']:+.3g})"
-            said.append(f"{word} {row['change']:+.3g}{unit} {spread}")
+            mean, low, high = scale * found.loc[[name], ["change", "low", "high"]].to_numpy()[0]
+            said.append(f"{word} {change_in_words(mean, low, high, unit)}")
     return said

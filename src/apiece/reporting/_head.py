@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from apiece._base.text import change_in_words
 from apiece.data import Dataset
 from apiece.laws import Laws
 from apiece.losses import is_squared
@@ -69,7 +70,7 @@ def _part(name: str, row: Any, advice: Advice) -> list[str]:
         word = advice.metric.replace("_", " ") if column == "loss" else _NAMES.get(column, column)
         scale, unit = (100, " points") if column == "accuracy" else (1, "")
         mean, low, high = (scale * float(row[part]) for part in _columns(column))
-        cells.append(f"{word} {mean:+.3g}{unit} ({low:+.3g} to {high:+.3g})")
+        cells.append(f"{word} {change_in_words(mean, low, high, unit)}")
     return cells
 
 

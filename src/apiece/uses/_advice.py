@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apiece._base.arrow import ArrowTable
 from apiece._base.html import table_html
+from apiece._base.text import change_in_words, equally_long
 from apiece.losses import is_squared
 from apiece.records import POPULATION, scoped
 
@@ -148,6 +149,7 @@ def _change(row: dict[str, float], name: str, unit: str = "") -> str:
     if low == high == 0:
         return "does not change"
     if low <= 0 <= high:
-        return f"changes by {mean:+.3g} ({low:+.3g} to {high:+.3g}){unit}"
-    low, high = sorted((abs(low), abs(high)))
-    return f"{'falls' if mean < 0 else 'rises'} by {abs(mean):.3g} ({low:.3g} to {high:.3g}){unit}"
+        return f"changes by {change_in_words(mean, low, high)}{unit}"
+    least, most = sorted((abs(low), abs(high)))
+    said = equally_long(abs(mean), least, most)
+    return f"{'falls' if mean < 0 else 'rises'} by {said[0]} ({said[1]} to {said[2]}){unit}"

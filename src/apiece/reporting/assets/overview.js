@@ -30,15 +30,17 @@ function showOverview() {
 }
 
 /* What to do: the advice in a sentence, its measured effect by part, and how many rows it is about. */
+const withMinus = (text) => text.replace(/-(?=\d)/g, "\u2212"); // a hyphen would end a line
+
 function showAdvised() {
   const { advice } = report.head;
   $("do").hidden = !advice && !report.advice_counts.length;
-  $("do-words").textContent = advice?.headline ?? "";
+  $("do-words").textContent = withMinus(advice?.headline ?? "");
   $("do-scope").textContent = advice?.scope ?? "";
   const parts = advice?.effect ?? []; // a single part and all are the same, and the sentence says it
   $("do-effect").hidden = parts.length < 3 || !report.advice_counts.some(([name]) => name === "drop" || name === "relabel");
   $("do-effect").replaceChildren(...parts.map(([name, rows, ...changes]) =>
-    element("li", {}, [element("b", { text: name === "all" ? "together" : `${name} ${rows}` }), ...changes.map((text) => element("span", { text }))]),
+    element("li", {}, [element("b", { text: name === "all" ? "together" : `${name} ${rows}` }), ...changes.map((text) => element("span", { text: withMinus(text) }))]),
   ));
   const list = (name) => {
     state.sort = name === "keep" ? { key: "interval", falling: true } : { key: "value", falling: false };
