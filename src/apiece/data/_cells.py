@@ -14,6 +14,7 @@ import pandas as pd
 from pandas.api import types
 
 from apiece._base.check import some
+from apiece._base.text import in_shell
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._columns import Roles
 from apiece.errors import DataError
@@ -74,7 +75,7 @@ def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
         raise DataError(
             f"{where} lack the column{'s' * (len(absent) > 1)} {some(absent)}: expected the "
             f"columns of the pool's table, {some(columns)}. Add what is absent, or drop it from "
-            f"the table as well (drop=[{absent[0]!r}], --drop {absent[0]})."
+            f"the table as well (drop=[{absent[0]!r}], --drop {in_shell(absent[0])})."
         )
 
 
@@ -124,7 +125,8 @@ def check_scale(X: AnyArray, names: Sequence[str], *, standardize: bool, impute:
     if empty:
         raise DataError(
             f"{some(empty)} has no value at all in the pool: expected at least one to impute from. "
-            f"Leave it out (drop=[{empty[0]!r}] or --drop {empty[0]} for a table), or fill it in."
+            f"Leave it out (drop=[{empty[0]!r}] or --drop {in_shell(empty[0])} for a table), or "
+            "fill it in."
         )
     if standardize and X.size:
         largest = np.nanmax(np.abs(X), axis=0).astype(np.float64)
@@ -141,8 +143,8 @@ def check_scale(X: AnyArray, names: Sequence[str], *, standardize: bool, impute:
             raise DataError(
                 f"{name!r} is {largest[lost[0]]:.3g} in every row, up to the precision of numbers: "
                 "expected differences that are larger next to its size. Drop it (drop="
-                f"[{name!r}], --drop {name}), subtract a constant, or pass it as categories "
-                f"(categorical=[{name!r}], --categorical {name})."
+                f"[{name!r}], --drop {in_shell(name)}), subtract a constant, or pass it as "
+                f"categories (categorical=[{name!r}], --categorical {in_shell(name)})."
             )
 
 
@@ -178,7 +180,7 @@ def _as_vectors(column: pd.Series, width: int, where: str) -> FloatArray:
         raise DataError(
             f"column {column.name!r} holds {str(odd[0][1])[:40]!r} at row {odd[0][0]} of {where}: "
             f"expected a list of {width} numbers, as in the pool. Fix that cell, or drop the "
-            f"column (drop=[{column.name!r}], --drop {column.name})."
+            f"column (drop=[{column.name!r}], --drop {in_shell(column.name)})."
         )
     if len(cells):
         vectors[~is_missing] = np.stack([np.asarray(cell, dtype=np.float64) for cell in cells])
@@ -212,7 +214,7 @@ def _unusable(counts: dict[str, int], where: str, what: str, *, is_table: bool) 
     if what == "missing":
         remedies.append("pass impute=True (--impute) to fill them from the pool")
     if is_table:
-        remedies.append(f"drop the column (drop=[{first!r}], --drop {first})")
+        remedies.append(f"drop the column (drop=[{first!r}], --drop {in_shell(first)})")
     expected = "a value in every cell" if what == "missing" else "finite numbers"
     return DataError(
         f"{where} hold {what} values in {column} {listed}{more}: expected {expected}. "
@@ -226,6 +228,7 @@ def _not_numbers(name: str, column: pd.Series, is_bad: AnyArray, where: str) -> 
         f"column {name!r} is numeric, but {int(is_bad.sum()):,} of {int(column.notna().sum()):,} "
         f"values in {where} are not, first {column.iloc[first]!r} at row {column.index[first]}: "
         "expected numbers alone. Fix those cells (empty ones can be filled with impute=True, "
-        f"--impute), drop the column (drop=[{name!r}], --drop {name}), "
-        f"or take its values as categories (categorical=[{name!r}], --categorical {name})."
+        f"--impute), drop the column (drop=[{name!r}], --drop {in_shell(name)}), "
+        f"or take its values as categories (categorical=[{name!r}], --categorical "
+        f"{in_shell(name)})."
     )

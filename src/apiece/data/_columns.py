@@ -18,12 +18,14 @@ import pandas as pd
 from pandas.api import types
 
 from apiece._base.check import nearest, some
+from apiece._base.text import in_shell
 from apiece.data._options import Names
 from apiece.errors import ApieceWarning, DataError
 
 Role = Literal["numeric", "boolean", "categorical", "embedding", "text"]
 _MANY: Final = 50  # distinct strings above which a column that rarely repeats is no category
 _DISTINCT: Final = 0.9  # share of distinct strings above which a column rarely repeats
+_TOLD: Final = 5  # columns of which an error says what is wrong with them
 _FEW: Final = 50  # rows, of which a feature may count up by chance
 _DATES: Final = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
 
@@ -141,8 +143,8 @@ def _warn_of_row_numbers(table: pd.DataFrame, features: tuple[str, ...]) -> None
         if is_whole and (column.to_numpy() - column.iloc[0] == count).all():
             warnings.warn(
                 f"column {name!r} counts the rows and is used as a feature. If it is a row number, "
-                f"let it name the points (ids={name!r}, --ids {name}) or drop it (drop=[{name!r}], "
-                f"--drop {name}).",
+                f"let it name the points (ids={name!r}, --ids {in_shell(name)}) or drop it "
+                f"(drop=[{name!r}], --drop {in_shell(name)}).",
                 ApieceWarning,
                 stacklevel=4,
             )
@@ -204,20 +206,16 @@ def decide_roles(
     by_role: dict[Role, list[str]] = {
         role: [] for role in ("numeric", "boolean", "categorical", "embedding", "text")
     }
+    wrong: list[DataError] = []
     for name in table.columns:
         if name in skip:
             continue
-        if name in text:
-            if types.is_numeric_dtype(table[name].dtype):
-                raise DataError(
-                    f"column {name!r} holds numbers ({table[name].dtype}): expected texts. Leave "
-                    f"it out of text= (--text), or turn it into strings first."
-                )
-            by_role["text"].append(name)
-        elif name in categorical:
-            by_role["categorical"].append(name)
-        else:
-            by_role[_role(table[name], name)].append(name)
+        try:
+            by_role[_role_given(table[name], name, text, categorical)].append(name)
+        except DataError as error:
+            wrong.append(error)
+    if wrong:
+        raise _all_of(wrong)
     roles = Roles(
         numeric=tuple(by_role["numeric"]),
         boolean=tuple(by_role["boolean"]),
@@ -228,6 +226,28 @@ def decide_roles(
     if not roles.columns:
         raise _no_features(table)
     return roles
+
+
+def _role_given(
+    column: pd.Series, name: str, text: tuple[str, ...], categorical: tuple[str, ...]
+) -> Role:
+    if name not in text:
+        return "categorical" if name in categorical else _role(column, name)
+    if types.is_numeric_dtype(column.dtype):
+        raise DataError(
+            f"column {name!r} holds numbers ({column.dtype}): expected texts. Leave it out of "
+            "text= (--text), or turn it into strings first."
+        )
+    return "text"
+
+
+def _all_of(wrong: list[DataError]) -> DataError:
+    """Return one error for all columns that cannot be features, so that each is met once."""
+    if len(wrong) == 1:
+        return wrong[0]
+    more = [f"{len(wrong) - _TOLD:,} more columns are like these."] if len(wrong) > _TOLD else []
+    lines = "\n".join([*map(str, wrong[:_TOLD]), *more])
+    return DataError(f"{len(wrong):,} columns cannot be features:\n{lines}")
 
 
 def _no_features(table: pd.DataFrame) -> DataError:
@@ -243,8 +263,8 @@ def _role(column: pd.Series, name: str) -> Role:
     if re.fullmatch(r"Unnamed: \d+", name):
         raise DataError(
             f"column {name!r} has no name in the header, as saved row numbers have: expected "
-            f"named features. Drop it (drop=[{name!r}], --drop '{name}'), use it to name the "
-            f"points (ids={name!r}, --ids '{name}'), or give it a name."
+            f"named features. Drop it (drop=[{name!r}], --drop {in_shell(name)}), use it to name "
+            f"the points (ids={name!r}, --ids {in_shell(name)}), or give it a name."
         )
     if isinstance(dtype, pd.CategoricalDtype):
         return "categorical"
@@ -278,13 +298,14 @@ def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
         first = str(present.iloc[0])[:40]
         if _DATE.match(first):
             raise _dates(name, f"such as {first!r}")
+        word = in_shell(name)
         as_numbers = ", make it numeric" if share_of_numbers == 1 else ""
         raise DataError(
             f"column {name!r} holds {n_distinct:,} distinct strings in {len(present):,} rows, such "
             f"as {first!r}: expected categories that repeat. If it is text, "
-            f"pass text={name!r} (--text {name}); if it names the rows, ids={name!r} (--ids "
-            f"{name}); otherwise leave it out with drop=[{name!r}] (--drop {name}){as_numbers}, or "
-            f"insist with categorical=[{name!r}] (--categorical {name})."
+            f"pass text={name!r} (--text {word}); if it names the rows, ids={name!r} (--ids "
+            f"{word}); otherwise leave it out with drop=[{name!r}] (--drop {word}){as_numbers}, or "
+            f"insist with categorical=[{name!r}] (--categorical {word})."
         )
     return "categorical"
 
@@ -292,8 +313,8 @@ def _role_of_objects(present: pd.Series, name: str, inferred: str) -> Role:
 def _dates(name: str, which: object) -> DataError:
     return DataError(
         f"column {name!r} holds dates or times ({which}): expected numbers, booleans, categories "
-        f"or text. Drop it (drop=[{name!r}], --drop {name}), or turn it into a number first, such "
-        "as days since a fixed date."
+        f"or text. Drop it (drop=[{name!r}], --drop {in_shell(name)}), or turn it into a number "
+        "first, such as days since a fixed date."
     )
 
 
@@ -312,7 +333,7 @@ def _nested(present: pd.Series, name: str) -> DataError:
     return DataError(
         f"column {name!r} holds values such as {str(bad)[:40]!r} ({type(bad).__name__}): expected "
         "numbers, booleans, categories, text, or lists of as many numbers in every row. Drop it "
-        f"(drop=[{name!r}], --drop {name}), or spread it over columns of numbers."
+        f"(drop=[{name!r}], --drop {in_shell(name)}), or spread it over columns of numbers."
     )
 
 

@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from apiece._base.rng import stream
-from apiece._base.text import first_line
+from apiece._base.text import first_line, in_shell
 from apiece._base.typing import AnyArray, FloatArray
 from apiece.data._cells import check_scale, read_cells
 from apiece.data._columns import Roles, decide_roles
@@ -72,8 +72,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             name = getattr(X, "name", "text")
             raise DataError(
                 f"text column {name!r} holds no word of two letters or more in the pool's "
-                f"{len(X):,} rows: expected texts. Drop it (drop=[{name!r}], --drop {name}) "
-                "instead of naming it in text= (--text)."
+                f"{len(X):,} rows: expected texts. Drop it (drop=[{name!r}], --drop "
+                f"{in_shell(name)}) instead of naming it in text= (--text)."
             ) from error
         counts.sort_indices()
         self.weights_ = TfidfTransformer(sublinear_tf=True).fit(counts)
@@ -153,7 +153,7 @@ def check_pool(pool: pd.DataFrame, roles: Roles, *, standardize: bool, impute: b
         if not n:
             raise DataError(
                 f"column {name!r} has no value at all in the pool: expected at least one category. "
-                f"Drop it (drop=[{name!r}], --drop {name})."
+                f"Drop it (drop=[{name!r}], --drop {in_shell(name)})."
             )
     n_features = pool.shape[1] - len(n_levels) + sum(n_levels.values())
     if n_levels and len(pool) * n_features > _MOST_ENTRIES:
@@ -161,7 +161,7 @@ def check_pool(pool: pd.DataFrame, roles: Roles, *, standardize: bool, impute: b
         raise DataError(
             f"{len(pool):,} rows become {n_features:,} features each, {n_levels[widest]:,} of them "
             f"categories of {widest!r}: expected at most {_MOST_ENTRIES:,} numbers in all. Drop "
-            f"that column (drop=[{widest!r}], --drop {widest}), or pass fewer rows."
+            f"that column (drop=[{widest!r}], --drop {in_shell(widest)}), or pass fewer rows."
         )
 
 

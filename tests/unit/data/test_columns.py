@@ -162,3 +162,18 @@ def test_a_feature_that_counts_the_rows_is_pointed_out():
         apiece.Dataset.from_pandas(table, target="y", **as_named)  # and no warning
     shuffled = table.assign(row=rng.permutation(table["row"]))
     apiece.Dataset.from_pandas(shuffled, target="y")
+
+
+def test_all_columns_that_cannot_be_features_are_named_at_once(complaint):
+    table = pd.DataFrame(
+        {"Kunde (neu)": [f"K{i}" for i in range(90)], "Tag": ["03.12.2024"] * 90, "n": range(90)}
+    )
+    table["Tag"] = [f"{1 + i % 28:02}.{1 + i // 28:02}.2024" for i in range(90)]
+    said = complaint(decide_roles, table, text=(), categorical=(), skip=())
+    assert said.startswith("2 columns cannot be features:\ncolumn 'Kunde (neu)' holds 90")
+    assert "--ids 'Kunde (neu)'" in said  # as a shell needs it
+    assert "\ncolumn 'Tag' holds dates" in said
+    many = pd.DataFrame({f"d{i}": table["Tag"] for i in range(9)})
+    said = complaint(decide_roles, many, text=(), categorical=(), skip=())
+    assert said.startswith("9 columns cannot")
+    assert said.endswith("4 more columns are like these.")
