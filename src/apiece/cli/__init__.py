@@ -58,7 +58,7 @@ TASKS = {
 }
 
 _EPILOG = """
-A table is a .csv, .tsv, .parquet or .npz file; missing steps are run:
+A table is a .csv, .tsv, .jsonl, .parquet, .feather or .npz file:
 
 \b
   apiece advise houses.csv --target price

@@ -80,8 +80,9 @@ def collect(
 ) -> None:
     """Sample what every point of DATA contributes at many training-set sizes.
 
-    DATA is a .csv, .tsv, .parquet or .npz file. A contribution is by how much the loss on held-out
-    data falls when the point joins a random training set; positive means that it helps.
+    DATA is a .csv, .tsv, .jsonl, .parquet, .feather or .npz file. A contribution is by how much
+    the loss on held-out data falls when the point joins a random training set; positive means
+    that it helps.
     """
     import apiece
     from apiece.records import in_words

@@ -37,7 +37,7 @@ _SHOWN: Final = 3  # points at each end
 DATA = click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Table (.csv, .tsv, .parquet) whose columns are shown for each point; by default the file "
+    help="Table (such as .csv) whose columns are shown for each point; by default the file "
     "that was collected from, if it is still there.",
 )
 IDS = click.option("--ids", help="Its column of ids; row numbers if left out.")

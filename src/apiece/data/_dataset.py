@@ -381,7 +381,7 @@ class Dataset(PointSet):
         standardize: bool | None = None,
         **options: Unpack[FileOptions],
     ) -> Dataset:
-        """Make a dataset from a csv, tsv, Parquet or npz file, by its suffix.
+        """Make a dataset from a csv, tsv, JSON lines, Parquet, Arrow or npz file, by its suffix.
 
         Parameters
         ----------

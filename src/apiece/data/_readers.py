@@ -1,4 +1,4 @@
-"""Reading files: csv and tsv (also gzipped), Parquet, and NumPy's npz without pickle.
+"""Reading files: csv, tsv and JSON lines (also gzipped), Parquet, Arrow, and npz without pickle.
 
 Each reader either returns what the file holds or says in plain words what is wrong with it.
 """
@@ -6,11 +6,13 @@ Each reader either returns what the file holds or says in plain words what is wr
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import re
 import warnings
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -28,14 +30,18 @@ from apiece.data._options import FilePath
 from apiece.data._pictures import pixels
 from apiece.errors import DataError
 
-Format = Literal["csv", "parquet", "npz"]
+Format = Literal["csv", "lines", "parquet", "arrow", "npz"]
 _FORMATS: Final[dict[str, Format]] = {
     ".csv": "csv",
     ".tsv": "csv",
     ".csv.gz": "csv",
     ".tsv.gz": "csv",
+    ".jsonl": "lines",
+    ".jsonl.gz": "lines",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".feather": "arrow",
+    ".arrow": "arrow",
     ".npz": "npz",
 }
 _FOR_TABLES: Final = (
@@ -59,8 +65,8 @@ def format_of(path: FilePath) -> Format:
             return file_format
     raise DataError(
         f"{str(path)!r} has the suffix {Path(path).suffix!r}: expected one of "
-        f"{', '.join(_FORMATS)}. Rename or convert the file, or read it yourself and pass it to "
-        "Dataset.from_pandas or Dataset.from_arrays."
+        f"{', '.join(_FORMATS)}. Convert the file (a spreadsheet saves as 'CSV UTF-8'), or read it "
+        "yourself and pass it to Dataset.from_pandas or Dataset.from_arrays."
     )
 
 
@@ -79,12 +85,13 @@ def options_for_arrays(path: FilePath, options: dict[str, Any]) -> dict[str, Any
 
 
 def read_table(path: FilePath) -> pd.DataFrame:
-    """Read a csv, tsv or Parquet file, by its suffix."""
-    read = {"csv": read_csv, "parquet": read_parquet}.get(format_of(path))
+    """Read the table in a file, by its suffix."""
+    readers = {"csv": read_csv, "lines": read_lines, "parquet": read_parquet, "arrow": read_arrow}
+    read = readers.get(format_of(path))
     if read is None:
         raise DataError(
-            f"{str(path)!r} holds arrays: expected a table (.csv, .tsv, .parquet) next to a table. "
-            "Save those rows as a table with the same columns."
+            f"{str(path)!r} holds arrays: expected a table, such as .csv, next to a table. Save "
+            "those rows as a table with the same columns."
         )
     return read(path)
 
@@ -156,15 +163,48 @@ def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
 
 def read_parquet(path: FilePath) -> pd.DataFrame:
     """Read a Parquet file; an index that was saved with a name becomes a column."""
+    return _read_whole(
+        path, "Parquet", lambda file: parquet_table(file).to_pandas(use_threads=False)
+    )
+
+
+def read_arrow(path: FilePath) -> pd.DataFrame:
+    """Read an Arrow file, which Feather files are, too."""
+
+    def read(file: Path) -> pd.DataFrame:
+        import pyarrow as pa
+
+        with pa.OSFile(str(file)) as opened:
+            frame: pd.DataFrame = pa.ipc.open_file(opened).read_all().to_pandas(use_threads=False)
+            return frame
+
+    return _read_whole(path, "Arrow", read)
+
+
+def read_lines(path: FilePath) -> pd.DataFrame:
+    """Read JSON lines, an object for each row; its numbers and strings stay what they are."""
+
+    def read(file: Path) -> pd.DataFrame:
+        is_gzipped = file.suffix.lower() == ".gz"
+        with gzip.open(file, "rb") if is_gzipped else file.open("rb") as lines:
+            rows = [json.loads(line) for line in lines if line.strip()]
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError("some lines are no objects")
+        return pd.DataFrame(rows)
+
+    return _read_whole(path, "JSON lines", read)
+
+
+def _read_whole(path: FilePath, what: str, read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
     file = existing(path)
     try:
-        frame: pd.DataFrame = parquet_table(file).to_pandas(use_threads=False)
+        frame = read(file)
     except MemoryError:  # no fault of the file
         raise
-    except Exception as error:  # what pandas noted in the file may be broken in any way
+    except Exception as error:  # a file, and what pandas noted in it, may be broken in any way
         raise DataError(
-            f"{str(file)!r} cannot be read as Parquet ({first_line(error)}): expected a whole "
-            "Parquet file. Write it again, or check that it was copied completely."
+            f"{str(file)!r} cannot be read as {what} ({first_line(error)}): expected a whole "
+            f"{what} file. Write it again, or check that it was copied completely."
         ) from error
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
@@ -260,8 +300,8 @@ def existing(path: FilePath) -> Path:
     file = Path(path)
     if file.is_dir():
         raise DataError(
-            f"{str(file)!r} is a folder: expected a file (.csv, .tsv, .parquet, .npz). Name one of "
-            "the files in it."
+            f"{str(file)!r} is a folder: expected a file ({', '.join(_FORMATS)}). Name one of the "
+            "files in it."
         )
     if not file.exists():
         names = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []

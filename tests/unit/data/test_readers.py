@@ -63,6 +63,23 @@ def test_parquet_comes_back_and_a_named_index_is_a_column(tmp_path):
     assert sorted(read_parquet(tmp_path / "i.parquet").columns) == ["a", "b", "label"]
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.feather", "t.arrow"])
+def test_json_lines_and_arrow_files_come_back(tmp_path, name):
+    rows = FRAME.assign(code=["007", "08", "9"], created_at=["2024-01-05", "b", "c"])
+    if "jsonl" in name:
+        rows.to_json(tmp_path / name, orient="records", lines=True, double_precision=15)
+    else:
+        rows.to_feather(tmp_path / name)
+    found = read_table(tmp_path / name)
+    assert_frame_equal(found, rows, check_dtype=False)
+    assert found["code"].tolist() == ["007", "08", "9"]  # strings stay strings
+
+
+@pytest.mark.parametrize(("name", "what"), [("t.jsonl", "JSON lines"), ("t.feather", "Arrow")])
+def test_a_file_that_is_something_else_is_refused(complaint, write, name, what):
+    assert f"expected a whole {what} file" in complaint(read_table, write(name, "a,b\n1,2\n"))
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_name(write):
     assert read_csv(write("t.csv", "\ufeffa,b\n1,2\n")).columns.tolist() == ["a", "b"]
 
