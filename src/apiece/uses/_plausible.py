@@ -123,7 +123,8 @@ def roughly(estimator: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     if isinstance(estimator, LogisticRegression) and estimator.tol < _TOLERANCE:
-        return estimator.set_params(tol=_TOLERANCE, solver="lbfgs")
+        solver = "lbfgs" if estimator.solver == "newton-cholesky" else estimator.solver
+        return estimator.set_params(tol=_TOLERANCE, solver=solver)
     return estimator
 
 

@@ -18,6 +18,7 @@ from apiece.data import Dataset, join_rows, take_rows
 from apiece.engines import Model, resolve_model, weight_option
 from apiece.errors import PlanError
 from apiece.uses._outside import folds_of, predict
+from apiece.uses._plausible import roughly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ class Quality(ArrowTable):
     metrics
         ``accuracy``, ``f1`` (of the last class; the mean over classes if there are more than two),
         ``roc_auc`` and ``log_loss`` for classes; ``r2`` and ``rmse`` (in units of the target) for
-        quantities.
+        quantities. A model without probabilities has the first two alone.
     outside
         Probabilities of the classes, shape ``(n_rows, n_classes)``, or predictions, shape
         ``(n_rows,)``: pool, candidates, then validation rows.
@@ -158,6 +159,8 @@ def quality(
     more = dataset.ids_val
     ids = dataset.ids if more is None else np.array([*dataset.ids, *more], dtype=object)
     metrics = measures_of(target, outside, dataset.n_classes)
+    if dataset.n_classes and not resolved.has_proba:  # labels alone have neither
+        metrics = {name: metrics[name] for name in ("accuracy", "f1")}
     return Quality(resolved.name, metrics, outside, target, ids, dataset.classes)
 
 
@@ -176,7 +179,7 @@ def _outside(dataset: Dataset, model: Model, target: AnyArray, seed: int) -> Flo
     fold = folds_of(target, _FOLDS, seed)
     for number in track(range(_FOLDS)):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        fitted = model.seeded(seed)
+        fitted = roughly(model.seeded(seed))
         options = {} if weight is None else {weight_option(fitted): weight[train]}
         fitted.fit(take_rows(rows, train), target[train], **options)
         found[test] = predict(fitted, take_rows(rows, test), n_classes)

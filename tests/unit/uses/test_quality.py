@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss, r2_score, roc_auc_score
+from sklearn.svm import LinearSVC
 
 import apiece
 from apiece.errors import PlanError
 from apiece.uses import quality
+from apiece.uses._plausible import roughly
 
 
 def data(n_classes):
@@ -60,3 +63,24 @@ def test_predictions_are_made_without_the_row():
 def test_something_else_than_data_is_refused():
     with pytest.raises(PlanError, match="expected a dataset"):
         quality([1, 2, 3])
+
+
+def test_a_model_without_probabilities_has_no_log_loss():
+    found = quality(data(2), LinearSVC())
+    assert set(found.metrics) == {"accuracy", "f1"}
+    assert found.metrics["accuracy"] == accuracy_score(found.target, found.outside.argmax(axis=1))
+
+
+@pytest.mark.filterwarnings("error")
+def test_pictures_in_single_precision_are_measured_without_warnings_of_the_solver():
+    digits = load_digits()
+    chosen = np.flatnonzero(digits.target < 5)[:500]
+    rows = ((digits.data[chosen] / 17).astype(np.float32), digits.target[chosen])
+    found = quality(apiece.Dataset.from_arrays(*rows, standardize=True))
+    assert found.metrics["accuracy"] > 0.95
+
+
+def test_a_solver_of_the_users_own_stays():
+    model = LogisticRegression(solver="saga", l1_ratio=1.0, tol=1e-5, max_iter=2000)
+    assert roughly(model).get_params()["solver"] == "saga"  # lbfgs knows no L1 penalty
+    assert quality(data(2), model).metrics["accuracy"] > 0.6
