@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from apiece.laws.sizes import check_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_QUARTERS: Final = 4
+_MOST_CLASSES: Final = 20  # numbers of more different values are quantities
 
 
 def means(
@@ -27,7 +31,8 @@ def means(
     at
         Sizes, a number or shape ``(n_k,)``; ends and middle of the sampled range by default.
     by
-        Group of every point, shape ``(n_points,)``, or a series by id; their labels by default.
+        Group of every point, shape ``(n_points,)``, or a series by id. By default their classes, or
+        four ranges of a quantity with as many points each.
     level
         Coverage of the interval. It says how well the mean of these very points is known: errors of
         their laws, taken as independent, $\mathrm{se} = \sqrt{\sum_i \mathrm{se}_i^2} / n$.
@@ -72,10 +77,24 @@ def means(
                 row[laws.family.decay] = float(np.median(decay[members]))
             rows.append(row)
     table = pd.DataFrame(rows)
+    if isinstance(group, pd.Categorical):
+        table["group"] = table["group"].astype(group.dtype)  # in the order of the quantities
     return table.sort_values(["group", "k"], kind="stable", ignore_index=True)
 
 
-def _groups(laws: Laws, by: Any) -> npt.NDArray[Any]:
+def _of_labels(laws: Laws) -> Any:
+    """Return the class of every point, or the quarter of the quantities that it is in."""
+    import pandas as pd
+
+    labels = laws.labels
+    if labels is None or labels.dtype.kind != "f" or len(np.unique(labels)) <= _MOST_CLASSES:
+        return labels
+    edges = np.unique(np.quantile(labels, np.linspace(0, 1, _QUARTERS + 1)))
+    names = [f"{low:,.6g} to {high:,.6g}" for low, high in itertools.pairwise(edges)]
+    return pd.cut(labels, edges.tolist(), labels=names, include_lowest=True)
+
+
+def _groups(laws: Laws, by: Any) -> Any:
     """Return the group of every point."""
     import pandas as pd
 
@@ -87,7 +106,7 @@ def _groups(laws: Laws, by: Any) -> npt.NDArray[Any]:
                 "Pass by=series.loc[ids]."
             )
         by = named[laws.ids.astype(str)].to_numpy()
-    group = laws.labels if by is None else np.asarray(by)
+    group = _of_labels(laws) if by is None else np.asarray(by)
     if group is None:
         raise DataError(
             "these laws hold no labels: expected groups to average over. Pass by=, one group for "

@@ -139,3 +139,14 @@ def test_the_relation_to_alpha_is_the_correlation_with_the_distance():
     foreign = replace(laws, attrs={"dataset": make_blobs(n=90, seed=1).fingerprint})
     with pytest.raises(DataError, match="another dataset"):
         boundary_relation(foreign, dataset)
+
+
+def test_means_of_quantities_are_by_quarters_in_their_order():
+    price = np.arange(40.0) ** 2
+    laws = Laws.from_arrays(c=price, alpha=[1.0] * 40, labels=price)
+    table = means(laws, at=1)
+    assert table["n"].tolist() == [10] * 4
+    assert table["value"].is_monotonic_increasing
+    assert table["group"].tolist()[0] == "0 to 95.25"
+    few = Laws.from_arrays(c=price, alpha=[1.0] * 40, labels=np.repeat([1.0, 2.0], 20))
+    assert means(few, at=1)["group"].tolist() == [1.0, 2.0]
