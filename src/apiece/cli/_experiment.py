@@ -71,9 +71,13 @@ _EXPERIMENTS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
         "Add the points selected for a size to training sets of that and other sizes.",
         [
             click.option("--take", type=int, help="How many points each selection adds; 20."),
-            click.option("--at", type=Sizes(), help="Sizes of the training sets; 100,1000."),
             click.option(
-                "--n-candidates", type=int, help="Points of the pool to select from; 1000."
+                "--at", type=Sizes(), help="Sizes of the training sets; 100,1000 if they fit."
+            ),
+            click.option(
+                "--n-candidates",
+                type=int,
+                help="Points of the pool to select from; 1000, or half of it.",
             ),
             _AWARE,
         ],
@@ -81,12 +85,18 @@ _EXPERIMENTS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
     "acquire": (
         "Buy points up to a budget, and watch the model improve as it is spent.",
         [
-            click.option("--at", type=int, help="Size of the training set to begin with; 100."),
+            click.option(
+                "--at", type=int, help="Size of the training set to begin with; 100 if it fits."
+            ),
             click.option("--budget", type=float, help="What may be spent, at 1 per point; 100."),
             click.option(
                 "--steps", type=int, help="At how many shares of the budget to measure; 5."
             ),
-            click.option("--n-candidates", type=int, help="Points of the pool to buy from; 1000."),
+            click.option(
+                "--n-candidates",
+                type=int,
+                help="Points of the pool to buy from; 1000, or half of it.",
+            ),
             _AWARE,
         ],
     ),

@@ -36,7 +36,7 @@ RIVALS = ("have", "influence", "margin", "k-center", "largest-size-mean")
 class CandidateSettings(TypedDict, total=False):
     """Further settings of experiments with candidates; see `addition`."""
 
-    n_candidates: int
+    n_candidates: int | None
     samples: int
     method: MethodName
     model: Any
@@ -47,7 +47,7 @@ class CandidateSettings(TypedDict, total=False):
 
 
 _DEFAULTS: Final[CandidateSettings] = {
-    "n_candidates": 1000,
+    "n_candidates": None,
     "samples": 200,
     "method": DEFAULT_METHOD,
     "model": "auto",
@@ -62,7 +62,7 @@ def addition(
     dataset: Dataset,
     *,
     take: int = 20,
-    at: Sequence[int] = (100, 1000),
+    at: Sequence[int] | None = None,
     repeats: int = 200,
     quotas: Mapping[Any, int] | str | None = None,
     also: Sequence[MethodName] = (),
@@ -83,7 +83,8 @@ def addition(
     take
         How many points each selection adds.
     at
-        Sizes of the training sets. Each also gives a selection, ``scaling <size>``.
+        Sizes of the training sets; 100 and 1,000, or the largest that a smaller table has and a
+        tenth of it. Each also gives a selection, ``scaling <size>``.
     repeats
         Training sets for each size.
     quotas
@@ -103,10 +104,11 @@ def addition(
         As in `apiece.collect`.
     **settings
         ``n_candidates``, how many points of the pool become candidates if the dataset has none
-        (1,000); ``samples``, contributions per candidate for laws and Shapley values (200);
-        ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in `apiece.collect`;
-        ``run``, contributions of the dataset's candidates that were collected before; ``test``,
-        features and targets of the rows to test on, instead of rows of the dataset.
+        (1,000, or half of a smaller pool); ``samples``, contributions per candidate for laws and
+        Shapley values (200); ``method`` of the laws; ``model``, ``metric`` and ``n_jobs`` as in
+        `apiece.collect`; ``run``, contributions of the dataset's candidates that were
+        collected before; ``test``, features and targets of the rows to test on, instead of rows of
+        the dataset.
 
     Returns
     -------
@@ -127,9 +129,11 @@ def addition(
     >>> result.table().loc[30].index.tolist()
     ['scaling 30', 'scaling 60', 'shapley', 'random']
     """
-    sizes = sorted({int(size) for size in at})
-    pool = CandidatePool.of(dataset, sizes, seed_from(random_state), progress, settings)
-    laws = pool.laws
+    sizes = None if at is None else sorted({int(size) for size in at})
+    pool = CandidatePool.of(
+        dataset, sizes, (100, 1000), seed_from(random_state), progress, settings
+    )
+    laws, sizes = pool.laws, pool.sizes
     rules = make_rules(
         Limits(take, quotas),
         ids=laws.ids,
@@ -173,7 +177,7 @@ def addition(
 def acquire(
     dataset: Dataset,
     *,
-    at: int = 100,
+    at: int | None = None,
     budget: float = 100.0,
     costs: Any = None,
     steps: int = 5,
@@ -190,7 +194,8 @@ def acquire(
     dataset, repeats, redundancy, random_state, progress, **settings
         As in `addition`.
     at
-        Size of the training set before anything is bought.
+        Size of the training set before anything is bought; 100, or half of the largest that a
+        smaller table has.
     budget
         Largest total cost; a candidate costs 1 unless ``costs`` says otherwise.
     costs
@@ -216,8 +221,9 @@ def acquire(
     >>> result.by, sorted(set(result.samples["spent"]))
     ('spent', [5.0, 10.0])
     """
-    pool = CandidatePool.of(dataset, [int(at)], seed_from(random_state), progress, settings)
-    laws = pool.laws
+    sizes = None if at is None else [int(at)]
+    pool = CandidatePool.of(dataset, sizes, (100,), seed_from(random_state), progress, settings)
+    laws, (at,) = pool.laws, pool.sizes
     costs = np.ones(laws.n_points) if costs is None else costs
     rules = make_rules(
         Limits(costs=costs, budget=budget), ids=laws.ids, labels=None, is_known=laws.has_law
@@ -252,27 +258,33 @@ class CandidatePool:
     trial: Trial
     run: Run
     laws: Laws
+    sizes: list[int]
     settings: dict[str, Any]
 
     @classmethod
     def of(
         cls,
         dataset: Dataset,
-        sizes: list[int],
+        sizes: list[int] | None,
+        usual: tuple[int, ...],
         seed: int,
         progress: bool | None,
         settings: CandidateSettings,
     ) -> CandidatePool:
-        """Value the candidates at sizes around the requested ones."""
+        """Value the candidates at sizes around those requested, or the usual ones if they fit."""
         how: CandidateSettings = {**_DEFAULTS, **settings}
         if not dataset.n_candidates:
             dataset = moved_outside(dataset, how["n_candidates"], seed)
         trained = {"model": how["model"], "metric": how["metric"]}
         trial = Trial.of(dataset, seed=seed, test=how["test"], **trained)
-        low, high, data = sizes[0], sizes[-1], trial.dataset
+        data = trial.dataset
         most = data.n_pool
         if not data.n_validation:
             most = largest_size(data.n_pool, max(1, data.n_classes))
+        if sizes is None:
+            smaller = [most // 10, most] if len(usual) > 1 else [most // 2]
+            sizes = list(usual) if usual[-1] <= most else [max(1, size) for size in smaller]
+        low, high = sizes[0], sizes[-1]
         if high > most:
             needed = -(-dataset.n_pool * high // most)
             raise PlanError(
@@ -294,7 +306,7 @@ class CandidatePool:
             **trained,
         )
         attrs = {"samples": how["samples"], "method": how["method"], "seed": seed}
-        return cls(trial, run, apiece.fit(run, method=how["method"]), attrs)
+        return cls(trial, run, apiece.fit(run, method=how["method"]), sizes, attrs)
 
     def aware(self, at: int, **options: Any) -> IntArray:
         """Pick candidates that are valued together."""

@@ -141,8 +141,8 @@ def _carved(dataset: Dataset, seed: int) -> tuple[Dataset, tuple[FloatArray, Any
     return part, (dataset.take(tested), dataset.y[tested])
 
 
-def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
-    """Return the dataset with some random points of the pool as its candidates instead.
+def moved_outside(dataset: Dataset, n: int | None, seed: int) -> Dataset:
+    """Return the dataset with random points of the pool, 1,000 or half, as its candidates instead.
 
     Raises
     ------
@@ -150,6 +150,7 @@ def moved_outside(dataset: Dataset, n: int, seed: int) -> Dataset:
         If the pool is too small to spare them.
     """
     most = dataset.n_pool - (1 if dataset.n_validation else _LEAST_ROWS)
+    n = min(1000, -(-most // 2)) if n is None else n
     if not 1 <= n <= most:
         fewer = f"expected 1 to {most}. Pass n_candidates={-(-most // 2)} (--n-candidates), more"
         none = f"{_LEAST_ROWS} stay to train, test and score. Pass more"

@@ -175,7 +175,7 @@ def test_a_table_too_small_for_an_experiment_says_what_to_lower_and_what_fits():
     table = apiece.Dataset.from_arrays(rng.normal(size=(200, 2)), np.arange(200) % 2)
     words = r"expected 1 to 150\. Pass n_candidates=75 \(--n-candidates\)"
     with pytest.raises(apiece.PlanError, match=words):
-        addition(table, progress=False)
+        addition(table, n_candidates=1000, progress=False)
     options = {"take": 3, "n_candidates": 66, "samples": 10, "repeats": 1, "redundancy": False}
     with pytest.raises(apiece.PlanError, match=r"at=1000 \(--at\) does not fit") as error:
         addition(table, at=(20, 1000), progress=False, **options)
@@ -183,6 +183,17 @@ def test_a_table_too_small_for_an_experiment_says_what_to_lower_and_what_fits():
     assert addition(table, at=(20, most), progress=False, **options).table() is not None
     with pytest.raises(apiece.PlanError):
         addition(table, at=(20, most + 1), progress=False, **options)
+
+
+def test_what_is_not_said_fits_a_small_table():
+    rng = np.random.default_rng(0)
+    table = apiece.Dataset.from_arrays(rng.normal(size=(200, 2)), np.arange(200) % 2)
+    quick = {"samples": 10, "repeats": 1, "redundancy": False, "progress": False}
+    low, high = sorted(set(addition(table, take=3, **quick).samples["at"]))
+    assert 1 <= low < high < 100
+    bought = acquire(table, budget=5, steps=1, **quick)
+    assert 1 <= bought.attrs["at"] < 100
+    assert moved_outside(table, None, seed=0).n_candidates == 75
 
 
 def test_candidates_leave_the_pool_and_no_point_is_lost(data):
