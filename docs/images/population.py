@@ -50,7 +50,7 @@ def draw(name: str, rows: list[dict[str, float]]) -> None:
         axis.plot(ends, ends, color=ink, lw=1, ls="--")
         axis.set_title(f"{title}: r = {np.corrcoef(truth, middle)[0, 1]:.2f}", fontsize=10)
         axis.set_xlabel("worth to the population")
-        axis.legend(fontsize=7.5, frameon=False, loc="upper left")
+        axis.legend(fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.15))
         axis.spines[["top", "right"]].set_visible(False)
         axis.spines[["left", "bottom"]].set_color(ink)
     axes[0].set_ylabel("estimate (millionths of the log loss)")
