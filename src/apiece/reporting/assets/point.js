@@ -195,7 +195,7 @@ function otherPoint(point, text) {
   go.addEventListener("click", () => openPoint(point));
   const versus = element("button", { type: "button", className: "quiet", text: "compare", "aria-label": `Compare with point ${report.ids[point]}` });
   versus.addEventListener("click", () => compare(point));
-  return element("li", {}, [go, element("span", { text }), versus]);
+  return element("li", {}, [go, ...pictureOf(point), element("span", { text }), versus]);
 }
 
 function compare(point) {
