@@ -163,3 +163,45 @@ def test_report_says_how_good_the_model_is_what_to_do_and_what_rows_are_worth(fo
     assert "least valuable, by the upper end" in said.stdout
     assert "value: by how much R2 rises" in said.stdout
     assert (folder / "report.html").exists()
+
+
+def test_advise_says_how_good_any_named_model_is_and_repeats_it_in_the_next_command(folder):
+    reads = ("shop.csv", "--target", "label", "--drop", "price")
+    said = run("advise", *reads, "--model", "logistic(C=0.1)")
+    assert said.exit_code == 0, said.output
+    assert "model: logistic(C=0.1), on rows it has not seen: accuracy" in said.stderr
+    assert "--drop price --model 'logistic(C=0.1)'" in said.stderr
+
+
+def test_advise_on_a_known_table_says_of_which_run_and_target_it_speaks(folder):
+    run("value", "shop.csv", "--target", "label", "--drop", "price", *FEW)
+    said = run("advise", "shop.csv")
+    assert "shop (collected before): model logistic, target label" in said.stderr
+
+
+@pytest.mark.parametrize("command", ["suspects", "boundary", "baseline"])
+def test_commands_for_tables_take_the_data_of_a_run(folder, command):
+    reads = ("--target", "label", "--drop", "price")
+    run("value", "shop.csv", *reads, *FEW)
+    found = run(command, "runs/shop", "--json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout) == json.loads(run(command, "shop.csv", *reads, "--json").stdout)
+    refused = run(command, "runs/shop", "--target", "label")
+    assert refused.exit_code == 2
+    assert "expected no --target" in refused.stderr
+
+
+def test_top_shows_as_many_rows_and_writes_all(folder):
+    said = run("value", "shop.csv", "--target", "label", *FEW, "--top", "3", "-o", "all.csv")
+    assert len(said.stdout.splitlines()) == 4
+    assert len(pd.read_csv("all.csv")) == 260
+
+
+def test_a_warning_that_differs_in_numbers_is_printed_once(folder):
+    frame = pd.read_csv("shop.csv").head(90)
+    frame.to_csv("few.csv", index=False)
+    quick = ("--repeats", "3", "--samples", "8")
+    said = run("experiment", "mislabel", "few.csv", "--target", "label", "--drop", "price", *quick)
+    assert said.exit_code == 0, said.output
+    assert said.stderr.count("warning: small data") == 1
+    assert said.stderr.count("warning: laws are extrapolated") <= 1

@@ -68,11 +68,14 @@ def advise(
     if run is None:
         dataset = read_all(source, options)
         note(describe(source, dataset, options), quiet=quiet)
-        if model in (None, "auto", "logistic", "ridge", "linear"):  # which take seconds
-            found = quality(dataset, model or "auto", progress=settings["progress"])
-            note(f"model: {found.headline()}", quiet=quiet)
+        found = quality(dataset, model or "auto", progress=settings["progress"])
+        note(f"model: {found.headline()}", quiet=quiet)
         advice = apiece.advise(dataset, **settings)
     else:
+        about = run.manifest.dataset
+        target = "" if about.target in (None, "target") else f", target {about.target}"
+        by = model or run.manifest.model.name
+        note(f"run: {run.path} (collected before): model {by}{target}", quiet=quiet)
         advice = apiece.advise(run, dataset=dataset, **settings)
     table = advice.table().sort_values("advice", key=_first, kind="stable")
     if out is not None:
@@ -91,7 +94,7 @@ def advise(
     elif len(changed) > _SHOWN:
         note(f"the first {_SHOWN} of {len(changed):,} rows; -o FILE writes all", quiet=quiet)
     if run is None:
-        page = next_command("report", source, options)
+        page = next_command("report", source, {**options, "model": model, "metric": metric})
         note(f"what every row is worth, as a page for a browser:\n  {page}", quiet=quiet)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import signal
 import sys
 import warnings
@@ -175,8 +176,12 @@ def _leave_stdout() -> None:
 
 @contextmanager
 def _warnings_as_lines(quiet: bool) -> Iterator[None]:
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not quiet:
+        words = re.sub(r"[\d.,]+", "", str(message))  # once, however often its numbers change
+        if not quiet and words not in said:
+            said.add(words)
             say_prose(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():

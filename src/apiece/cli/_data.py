@@ -67,6 +67,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Dataset:
     """Read a dataset as the options of `reading` say; candidates are left to the verb."""
     from apiece.data import Dataset
 
+    if (path / "manifest.json").is_file():
+        return _of_run(path, options)
     settings: dict[str, Any] = {
         "validation": _validation(options["validation"]),
         "kind": options["task"],
@@ -93,6 +95,20 @@ def read_all(path: Path, options: Mapping[str, Any]) -> Dataset:
     dataset = read(path, options)
     candidates = options["candidates"]
     return dataset if candidates is None else dataset.with_candidates(candidates)
+
+
+def _of_run(path: Path, options: Mapping[str, Any]) -> Dataset:
+    """Read the data of a run, which knows how that is read."""
+    from apiece.store import open_run
+    from apiece.uses import data_again
+
+    given = [name for name in READING if options.get(name)]
+    if given:
+        raise click.UsageError(
+            f"{path} is a run, which knows how its data is read: expected no "
+            f"--{given[0].replace('_', '-')}. Leave it out, or pass the table instead of the run."
+        )
+    return data_again(open_run(path), "the command")
 
 
 def _read_again(path: Path, options: Mapping[str, Any]) -> Dataset:

@@ -6,7 +6,6 @@ command finds it by the table's path alone.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from apiece._base.text import in_shell
 from apiece.cli._common import MODEL_HELP
 from apiece.cli._data import READING, read_all, reading
 from apiece.cli._print import note
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_TABLES = frozenset({".csv", ".tsv", ".parquet", ".npz"})
+_TABLES = frozenset(
+    {".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".feather", ".arrow", ".npz"}
+    | {".json", ".txt", ".xls", ".xlsx"}  # which are refused, but are no runs
+)
 COLLECTING = ("model", "metric", "samples", "collect_until", "jobs")
 _COLLECT = (
     click.option("--model", default="auto", show_default=True, help=MODEL_HELP),
@@ -198,7 +201,7 @@ def next_command(command: str, table: Path, options: Mapping[str, Any]) -> str:
     'apiece report a.csv --target y --text t --impute'
     """
     words = ["apiece", command, str(table)]
-    for name in READING:
+    for name in (*READING, "model", "metric"):
         given = options.get(name)
         option = f"--{name.replace('_', '-')}"
         if given is True:
@@ -207,7 +210,7 @@ def next_command(command: str, table: Path, options: Mapping[str, Any]) -> str:
             words.extend(word for item in given for word in (option, str(item)))
         elif given:
             words.extend((option, str(given)))
-    return shlex.join(words)
+    return " ".join(map(in_shell, words))
 
 
 def describe(table: Path, dataset: Dataset, options: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from apiece._base.text import first_line
 from apiece.cli._common import Numbers, Sizes, common
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
-from apiece.cli._print import OUT, deliver, note, say_prose, show_ends
+from apiece.cli._print import OUT, deliver, note, say_prose, show_ends, show_table
 from apiece.cli._source import run_or_table
 from apiece.cli._units import everyday, unit_of, variance, with_r2
 from apiece.cli._words import KINDS
@@ -45,7 +45,7 @@ Examples:
 @click.option("--beta", default="16,1", show_default=True, help="Shape a,b of Beta Shapley.")
 @click.option("--weights", type=Numbers(), help="Weights of your own: 100=0.5,1000=0.5.")
 @click.option("--source", default="law", show_default=True, help="law, or samples (Monte Carlo).")
-@click.option("--top", type=int, help="Also rank, with the chance to be among this many best.")
+@click.option("--top", type=int, help="Rank; show this many, and the chance to be among them.")
 @MEMORY
 @LEVEL
 @OUT
@@ -83,9 +83,13 @@ def value(
             table.insert(0, "label", laws.labels)
         table = with_r2(table, laws)
         if not as_json:
-            note(f"value: {unit_of(laws)}", quiet=quiet)
+            said = "; unseen_loss: its loss for models that were not trained on it"
+            note(f"value: {unit_of(laws)}{said if 'unseen_loss' in table else ''}", quiet=quiet)
     by_value = table.sort_values("value", ascending=False)
-    if len(table) <= 2 * _ENDS or options["top"] is not None:
+    if (top := options["top"]) is not None:
+        deliver(by_value, out, as_json, quiet, show=lambda: show_table(by_value.head(top)))
+        return
+    if len(table) <= 2 * _ENDS:
         deliver(by_value, out, as_json, quiet)
         return
 

@@ -32,7 +32,7 @@ from apiece.uses._plausible import plausibility
 from apiece.uses._quality import Quality, quality
 from apiece.uses._redundancy import GreedySelector
 from apiece.uses._rules import Limits, Quotas, Rules, make_rules
-from apiece.uses._run_data import data_of
+from apiece.uses._run_data import data_again, data_of
 from apiece.uses._samples import value_samples
 from apiece.uses._selecting import Redundancy, select
 from apiece.uses._sequence import sequence
@@ -71,6 +71,7 @@ __all__ = [
     "compare_laws",
     "crossing",
     "crossings",
+    "data_again",
     "data_of",
     "exchange",
     "gain",
