@@ -74,6 +74,15 @@ def equally_long(*numbers: float, sign: str = "-") -> list[str]:
     return [f"{round(x, decimals) + 0.0:{sign},.{decimals}f}" for x in numbers]
 
 
+def amount(x: float) -> str:
+    """Write a quantity of the user's with six digits, and large ones without an exponent.
+
+    >>> amount(33181.8251), amount(2_000_000.5), amount(0.1)
+    ('33,181.8', '2,000,000', '0.1')
+    """
+    return f"{x:,.0f}" if 1e5 <= abs(x) < 1e12 else f"{x:,.6g}"
+
+
 def first_line(error: BaseException) -> str:
     r"""Return the first line of an error's message, or the name of its class without a message.
 

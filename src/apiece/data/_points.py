@@ -16,7 +16,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray, PointIds, Positi
 from apiece.data._fingerprint import digest
 from apiece.data._options import Kind
 from apiece.data._rows import Rows, as_dense, guarded, is_frame, parts_of, take_rows, why_not_dense
-from apiece.data._summary import count, describe_target
+from apiece.data._summary import count, describe_target, n_copies
 from apiece.errors import DataError
 
 if TYPE_CHECKING:
@@ -361,6 +361,8 @@ class PointSet:
     def summary(self, *, is_guess: bool = True) -> str:
         """Return what the dataset holds and what is predicted, in two lines.
 
+        Rows that are copies of others are counted: what they are worth is for one copy more.
+
         Parameters
         ----------
         is_guess
@@ -369,8 +371,8 @@ class PointSet:
         Examples
         --------
         >>> from apiece.data import Dataset
-        >>> print(Dataset.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 3, [3, 5, 9, 5] * 3).summary())
-        12 points to value, 1 feature, all score in turns
+        >>> print(Dataset.from_arrays([[0.0], [1.0], [2.0], [2.0]] * 3, [3, 5, 9, 9] * 3).summary())
+        12 points to value, 1 feature, all score in turns; 9 rows are copies of others
         target: 3 classes (3..9); kind='regression' (--task regression) if it is a quantity
         """
         parts = [f"{count(self.n_pool, 'point')} to value", count(self.n_features, "feature")]
@@ -384,4 +386,7 @@ class PointSet:
             parts.append(f"{count(self.n_validation, 'row')} to score on")
         else:
             parts.append("all score in turns")
-        return f"{', '.join(parts)}\n{describe_target(self, is_guess=is_guess)}"
+        copies = n_copies(self)
+        verb = "is a copy of another" if copies == 1 else "are copies of others"
+        more = f"; {count(copies, 'row')} {verb}" if copies else ""
+        return f"{', '.join(parts)}{more}\n{describe_target(self, is_guess=is_guess)}"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from apiece._base.text import amount
+
 if TYPE_CHECKING:
     from apiece.data._points import PointSet
 
@@ -40,7 +42,7 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
         is_whole = bool((np.floor(dataset.points_y) == dataset.points_y).all())
         change = "; kind='classification' (--task classification) if it is a class"
         hint = change if is_guess and is_whole else ""
-        return f"{name}: a quantity from {low:,.6g} to {high:,.6g}{hint}"
+        return f"{name}: a quantity from {amount(low)} to {amount(high)}{hint}"
     is_number = classes.dtype.kind in "if"
     if is_number and len(classes) > 2:
         labels = f"{classes[0]}..{classes[-1]}"
@@ -50,6 +52,23 @@ def describe_target(dataset: PointSet, *, is_guess: bool = True) -> str:
     change = "; kind='regression' (--task regression) if it is a quantity"
     hint = change if is_guess and is_number and len(classes) > 2 else ""
     return f"{name}: {count(len(classes), 'class', 'es')} ({labels}){hint}"
+
+
+def n_copies(dataset: PointSet) -> int:
+    """Return how many points have the features and the target of an earlier one.
+
+    Rows that are not dense arrays are not compared.
+
+    >>> from apiece.data import Dataset
+    >>> n_copies(Dataset.from_arrays([[0.0], [1.0], [1.0], [1.0]], [3, 5, 5, 3]))
+    1
+    """
+    rows = dataset.rows
+    if not isinstance(rows, np.ndarray):
+        return 0
+    targets = dataset.points_y.tolist()
+    different = {hash((row.tobytes(), y)) for row, y in zip(rows, targets, strict=True)}
+    return len(rows) - len(different)
 
 
 def small_data(dataset: PointSet) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from apiece._base.text import amount
 from apiece.errors import DataError
 from apiece.laws import Laws, quantile
 from apiece.laws.sizes import check_sizes
@@ -90,7 +91,7 @@ def _of_labels(laws: Laws) -> Any:
     if labels is None or labels.dtype.kind != "f" or len(np.unique(labels)) <= _MOST_CLASSES:
         return labels
     edges = np.unique(np.quantile(labels, np.linspace(0, 1, _QUARTERS + 1)))
-    names = [f"{low:,.6g} to {high:,.6g}" for low, high in itertools.pairwise(edges)]
+    names = [f"{amount(low)} to {amount(high)}" for low, high in itertools.pairwise(edges)]
     return pd.cut(labels, edges.tolist(), labels=names, include_lowest=True)
 
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.naive_bayes import GaussianNB
 
 import apiece
@@ -20,8 +21,9 @@ def target(y, **options):
 
 def test_the_summary_counts_what_was_read():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=[0, 1] * 300, g=["u", "v", "w"] * 200, w=1)
+    offer = frame.head(2).assign(a=9.0)
     dataset = Dataset.from_pandas(
-        frame, target="y", groups="g", sample_weight="w", candidates=frame.head(2), validation=0.2
+        frame, target="y", groups="g", sample_weight="w", candidates=offer, validation=0.2
     )
     first, second = dataset.summary().splitlines()
     assert first == (
@@ -46,12 +48,21 @@ def test_rows_that_take_turns_in_scoring_are_summarised():
         assert dataset.summary().startswith("60 points to value, 2 features, all score in turns")
 
 
+def test_copies_of_rows_are_counted_if_their_targets_agree():
+    X, y = np.arange(60.0).reshape(30, 2), np.arange(30) % 2
+    twice = np.concatenate([X, X[:3], X[:1]]), np.concatenate([y, y[:3], 1 - y[:1]])
+    said = Dataset.from_arrays(*twice).summary()
+    assert "all score in turns; 3 rows are copies of others\n" in said
+    assert "cop" not in Dataset.from_arrays(X, y).summary()
+    assert "cop" not in Dataset.from_arrays(csr_array(twice[0]), twice[1]).summary()
+
+
 def test_words_and_fractions_leave_no_doubt_about_the_kind():
     assert target(np.resize(["ham", "spam"], 60)).summary().endswith("2 classes (ham, spam)")
     many = target(np.resize([f"c{i}" for i in range(8)], 80)).summary()
     assert many.endswith("8 classes (c0, c1, c2, c3, c4, …)")
     price = target(np.linspace(1, 2_000_000.5, 60), validation=5, random_state=1).summary()
-    assert "a quantity from 1 to 2e+06" in price
+    assert "a quantity from 1 to 2,000,000" in price
     assert "kind=" not in price
     counts = target(np.arange(600), kind="regression").summary()
     assert "kind='classification' (--task classification) if it is a class" in counts

@@ -163,7 +163,7 @@ def test_a_change_of_unknown_direction_has_signs_and_others_say_theirs():
         index=["all", "relabel"],
     ).assign(accuracy=0.01, accuracy_low=0.005, accuracy_high=0.015)
     advice = Advice(pd.DataFrame(), effect, metric="log_loss", level=0.9)
-    accuracy = "accuracy rises by 1 (0.5 to 1.5) points"
+    accuracy = "accuracy rises by 1.0 (0.5 to 1.5) points"
     assert advice.changes("all") == f"log loss falls by 0.02 (0.01 to 0.03), {accuracy}"
     unknown = "log loss changes by -0.02 (-0.09 to +0.13)"
     assert advice.changes("relabel") == f"{unknown}, {accuracy}"
