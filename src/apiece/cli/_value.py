@@ -272,7 +272,7 @@ def _ids(path: Path) -> list[str]:
         table = pd.read_csv(path, dtype=str)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{path} holds no ids ({first_line(error)}): expected a CSV file with a "
+            f"{path} holds no ids ({_why(error)}): expected a CSV file with a "
             "column point. Pass another file."
         ) from error
     if "point" not in table and len(table.columns) != 1:
@@ -281,6 +281,10 @@ def _ids(path: Path) -> list[str]:
             "the ids of the rows that are held. Name it so."
         )
     return list(table["point"] if "point" in table else table.iloc[:, 0])
+
+
+def _why(error: Exception) -> str:
+    return "there is no such file" if isinstance(error, FileNotFoundError) else first_line(error)
 
 
 def _costs(path: Path) -> pd.Series:
@@ -292,6 +296,6 @@ def _costs(path: Path) -> pd.Series:
         return table.set_index("point")["cost"]
     except (OSError, KeyError, ValueError) as error:
         raise DataError(
-            f"{path} holds no costs ({first_line(error)}): expected a CSV file with the "
+            f"{path} holds no costs ({_why(error)}): expected a CSV file with the "
             "columns point and cost. Name them so."
         ) from error

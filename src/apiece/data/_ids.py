@@ -101,7 +101,7 @@ def check_unique(ids: AnyArray, *, what: str) -> None:
     if not index.is_unique:
         doubled = index[index.duplicated()].unique().tolist()
         raise DataError(
-            f"{what} holds {some(doubled)} more than once: expected every id once. Rename or "
+            f"{what} repeats {some(doubled)}: expected every id once. Rename or "
             "remove those rows, or leave ids out to use the row numbers."
         )
 

@@ -95,6 +95,8 @@ class RefitEngine(Engine):
             fix = "fix the model or the sizes and collect again"
             if "only supported for dataframes" in str(error):  # as ColumnTransformer complains
                 fix = "read the table with preprocess=None, so that the model finds its columns"
+            elif "could not convert string to float" in str(error):
+                fix = "leave preprocess=None out, or pass a pipeline that turns words into numbers"
             raise EngineError(
                 f"{self.model.name} failed on {_where(task, point)}: {type(error).__name__}: "
                 f"{str(error).rstrip('.')}. Every other task is kept; {fix}."

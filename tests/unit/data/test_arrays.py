@@ -218,7 +218,7 @@ def test_fewer_than_three_rows_are_refused(complaint):
 
 
 def test_duplicate_ids_are_refused(complaint):
-    assert "7 more than once" in complaint(Dataset.from_arrays, X, Y, ids=[7, 7, *range(100, 138)])
+    assert "repeats 7" in complaint(Dataset.from_arrays, X, Y, ids=[7, 7, *range(100, 138)])
 
 
 def test_feature_names_must_fit(complaint):

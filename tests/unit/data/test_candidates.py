@@ -132,7 +132,7 @@ def test_an_unknown_label_is_refused_with_the_classes(complaint, dataset):
 def test_an_id_of_the_pool_cannot_be_used_again(complaint, dataset):
     taken = dataset.ids[0]
     said = complaint(dataset.with_candidates, (NEW[0][:1], ["no"]), ids=[taken])
-    assert f"holds {taken} more than once" in said
+    assert f"repeats {taken}" in said
 
 
 def test_ids_are_of_one_type(complaint, dataset):

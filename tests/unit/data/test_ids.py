@@ -38,7 +38,7 @@ def test_a_wrong_number_of_ids_is_refused(complaint):
 
 def test_duplicate_ids_are_named(complaint):
     said = complaint(as_ids, ["a", "b", "a", "b", "c"], 5, what="column 'id'")
-    assert "'a', 'b' more than once" in said
+    assert "repeats 'a', 'b'" in said
     assert "column 'id'" in said
 
 

@@ -71,7 +71,7 @@ def test_an_index_that_counts_the_rows_gives_row_numbers(table):
 @pytest.mark.parametrize(
     ("index", "words"),
     [
-        ([7] * 60, "holds 7 more than once"),
+        ([7] * 60, "repeats 7"),
         ([np.nan, *range(59)], "missing on 1 rows"),
         (pd.MultiIndex.from_product([range(6), range(10)]), "has 2 levels"),
     ],
@@ -224,7 +224,7 @@ def test_duplicate_column_names_are_refused(complaint, table):
 
 def test_duplicate_ids_are_refused(complaint, table):
     said = complaint(make, table.assign(code="same"))
-    assert "ids column 'code' holds 'same' more than once" in said
+    assert "ids column 'code' repeats 'same'" in said
 
 
 def test_one_column_names_the_points(complaint, table):
