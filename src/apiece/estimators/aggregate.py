@@ -168,10 +168,11 @@ class Aggregate(ArrowTable):
         near, far = self.k_known, 2 * self.k_known
         low, high = self.interval(far)
         sign = "-" if self.b < 0 else "+"
+        where = f"up to {self.k_range[1]:,} points " if self.bend else ""
         return (
             f"loss {self.mean(near):.4g} at {near:,} points, "
             f"{self.mean(far):.4g} ({low:.4g} to {high:.4g}) at {far:,}; "
-            f"about {self.eps:.4g} {sign} {abs(self.b):.3g} / k^{self.lam:.3g}"
+            f"{where}about {self.eps:.4g} {sign} {abs(self.b):.3g} / k^{self.lam:.3g}"
             + (f", {in_words(self.scope)}" if self.scope else "")
         )
 

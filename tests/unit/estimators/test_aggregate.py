@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -161,3 +163,6 @@ def test_an_anchor_pulls_the_law_to_the_loss_at_the_size_of_the_pool():
     assert abs(anchored.mean(3000) - 0.25) < abs(plain.mean(3000) - 0.25)
     assert anchored.k_known == 3000
     assert "at 3,000 points" in anchored.headline()
+    bent = replace(anchored, bend=-0.1)  # so the formula does not hold there, and says so
+    assert f"; up to {k.max()} points about 0." in bent.headline()
+    assert "; about 0." in plain.headline()
