@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import apiece
+from apiece import uses
 from apiece.cli import cli
 
 
@@ -326,7 +327,7 @@ def test_show_tells_the_law_of_the_loss(workplace):
     assert [row["parameter"] for row in shown["aggregate"]] == ["eps", "b", "lambda"]
 
 
-def test_groups_are_valued_and_exchanged(workplace):
+def test_groups_are_valued_and_exchanged(workplace, monkeypatch):
     to = workplace / "towns"
     said = run(
         *("collect", workplace / "people.csv", "--target", "label", "--ids", "name"),
@@ -348,6 +349,10 @@ def test_groups_are_valued_and_exchanged(workplace):
     unknown = run(*("exchange", to, "--pair", "Bern", "Basl"))
     assert unknown.exit_code == 2
     assert "Did you mean 'Basel'?" in unknown.output
+    assert "when the group's rows join a training set" in run("value", to).stderr
+    empty = uses.exchange(apiece.open(to).laws()).head(0)
+    monkeypatch.setattr(uses, "exchange", lambda *_, **__: empty)
+    assert "fewer than two groups help at this size" in run("exchange", to).stderr
 
 
 def test_suspects_are_listed_with_the_least_plausible_label_first(workplace):

@@ -154,6 +154,9 @@ def exchange(
         )
     table = uses.exchange(laws, at=at, pairs=pair or None, most=most, level=level)
     deliver(table, out, as_json, quiet)
+    if not len(table):
+        value = f"apiece value {run.path} has what each is worth"
+        note(f"no rates: fewer than two groups help at this size; {value}", quiet=quiet)
     if not as_json and len(table) and table["rate"].notna().any():
         one = table[table["rate"].notna()].iloc[0]
         note(

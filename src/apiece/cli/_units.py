@@ -25,7 +25,8 @@ def unit_of(laws: Laws) -> str:
 
     metric = laws.provenance.metric or "loss"
     loss = {"zero_one": "share of wrong labels"}.get(metric, metric.replace("_", " "))
-    text = f"by how much the {loss} falls when the row joins a training set"
+    what = "row joins" if laws.provenance.groups is None else "group's rows join"
+    text = f"by how much the {loss} falls when the {what} a training set"
     known = stored_loss(metric)
     if known is not None and known.unit:
         return f"{text} ({known.unit}; positive helps)"
