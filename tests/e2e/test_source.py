@@ -208,3 +208,19 @@ def test_a_warning_that_differs_in_numbers_is_printed_once(folder):
     lines = [re.sub(r"[\d.,]+", "", line) for line in said.stderr.splitlines()]
     warned = [line for line in lines if line.startswith("warning:")]
     assert len(warned) == len(set(warned))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan", "shop.csv", "--target", "label", "--samples", "0"), "samples=0 asks for nothing"),
+        (("report", "shop.csv", "--target", "label", "-o", "page.pdf"), "expected .html"),
+        (("compare", "none.csv", "shop.csv"), "none.csv cannot be used (there is no such file)"),
+        (("collect", "shop.csv", "--target", "a", "--task", "classification"), "has 1 row ("),
+    ],
+)
+def test_more_requests_are_refused_in_plain_words(folder, words, said):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Errno" not in done.stderr

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece._base.text import first_line
 from apiece.cli._common import MODEL_HELP, Sizes, common
 from apiece.cli._data import read_all, reading
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL
-from apiece.cli._print import OUT, deliver, note
+from apiece.cli._print import OUT, deliver, note, reason_in_words
 from apiece.cli._source import run_or_table
 from apiece.cli._value import in_range
 from apiece.cli._words import ENGINES, LOSSES
@@ -286,6 +285,6 @@ def _read_table(path: Path, column: str) -> pd.DataFrame:
         return table.set_index("point")[[column]]
     except Exception as error:  # whatever the reader of a broken file raises
         raise DataError(
-            f"{path} cannot be used ({first_line(error)}): expected a run, or a .csv or "
+            f"{path} cannot be used ({reason_in_words(error)}): expected a run, or a .csv or "
             f".parquet file with the columns point and {column}. Check the path and the columns."
         ) from error

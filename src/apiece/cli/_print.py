@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from apiece._base.text import printable, printable_line, without_formula
+from apiece._base.text import first_line, printable, printable_line, without_formula
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -328,6 +328,11 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         data = text.encode("utf-8", "backslashreplace")
     prepare_folder(path)
     write_whole(path, data)
+
+
+def reason_in_words(error: Exception) -> str:
+    """Return the first line of why a file cannot be read."""
+    return "there is no such file" if isinstance(error, FileNotFoundError) else first_line(error)
 
 
 def check_folder(path: Path) -> None:

@@ -47,6 +47,11 @@ TITLE = click.option("--title", help="Title of the report.")
 
 def _check_out(_: click.Context, __: click.Parameter, path: Path) -> Path:
     check_folder(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise click.BadParameter(
+            f"{path} ends in {path.suffix or 'nothing'!r}: expected .html, since the report is a "
+            "page for a browser."
+        )
     return path
 
 

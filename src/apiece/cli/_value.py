@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from apiece._base.text import first_line
 from apiece.cli._common import Numbers, Sizes, common
 from apiece.cli._help import SectionedCommand
 from apiece.cli._laws import LEVEL, MEMORY
-from apiece.cli._print import OUT, deliver, note, say_prose, show_ends, show_table
+from apiece.cli._print import OUT, deliver, note, reason_in_words, say_prose, show_ends, show_table
 from apiece.cli._source import run_or_table
 from apiece.cli._units import everyday, unit_of, variance, with_r2
 from apiece.cli._words import KINDS
@@ -272,7 +271,7 @@ def _ids(path: Path) -> list[str]:
         table = pd.read_csv(path, dtype=str)
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{path} holds no ids ({_why(error)}): expected a CSV file with a "
+            f"{path} holds no ids ({reason_in_words(error)}): expected a CSV file with a "
             "column point. Pass another file."
         ) from error
     if "point" not in table and len(table.columns) != 1:
@@ -281,10 +280,6 @@ def _ids(path: Path) -> list[str]:
             "the ids of the rows that are held. Name it so."
         )
     return list(table["point"] if "point" in table else table.iloc[:, 0])
-
-
-def _why(error: Exception) -> str:
-    return "there is no such file" if isinstance(error, FileNotFoundError) else first_line(error)
 
 
 def _costs(path: Path) -> pd.Series:
@@ -296,6 +291,6 @@ def _costs(path: Path) -> pd.Series:
         return table.set_index("point")["cost"]
     except (OSError, KeyError, ValueError) as error:
         raise DataError(
-            f"{path} holds no costs ({_why(error)}): expected a CSV file with the "
+            f"{path} holds no costs ({reason_in_words(error)}): expected a CSV file with the "
             "columns point and cost. Name them so."
         ) from error

@@ -55,7 +55,7 @@ def check_sizes(
     for index in np.flatnonzero(most < 1).tolist():
         name = f"class {names[index]!r}" if names is not None else "the pool"
         raise CardinalityError(
-            f"{name} has {class_sizes[index]} point(s) to draw from: expected at least 2, one that "
+            f"{name} has {class_sizes[index]} points to draw from: expected at least 2, one that "
             "is always in the training set and one that stays out to be valued. Add points of "
             "that class, or remove it from the data."
         )

@@ -239,8 +239,8 @@ def _check_group_size(size: object, names: Sequence[str], rows: tuple[IntArray, 
         n, name = min(few)
         raise PlanError(
             f"group_size={size} is more than the {n} rows of group {name!r}: expected at most as "
-            f"many as the smallest group has. Lower it, or leave the {len(few)} smaller group(s) "
-            "without a name."
+            f"many as the smallest group has. Lower it, or leave the smaller ({len(few)}) without "
+            "a name."
         )
 
 

@@ -335,9 +335,10 @@ def check_rotation(design: Design, strata: IntArray, names: Sequence[object] | N
         )
     if counts[rarest] < LEAST_OF_A_CLASS and names is not None:
         n_rare = int((counts < LEAST_OF_A_CLASS).sum())
+        rows = "1 row" if counts[rarest] == 1 else f"{counts[rarest]} rows"
         more = f" (and {n_rare - 1} more of the classes are as rare)" if n_rare > 1 else ""
         raise CardinalityError(
-            f"class {names[rarest]!r} has {counts[rarest]} row(s){more}: expected at least "
+            f"class {names[rarest]!r} has {rows}{more}: expected at least "
             f"{LEAST_OF_A_CLASS} of every class, {turns}. Add rows, merge or remove the class, or "
             "pass a validation set (X_val= and y_val=, or --validation FILE); if the target is a "
             "quantity, pass kind='regression' (--task regression)."

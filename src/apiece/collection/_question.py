@@ -145,8 +145,14 @@ class Question:
         Raises
         ------
         PlanError
-            If the other ones are asked for.
+            If the other ones are asked for, or less than one.
         """
+        for name, number in (("samples", samples), ("trainings", trainings)):
+            if number is not None and number < 1:
+                raise PlanError(
+                    f"{name}={number} asks for nothing: expected at least 1. Pass for example "
+                    f"{name}=100 (--{name} 100)."
+                )
         is_refit = choice == "auto" and type(engine) is RefitEngine
         if is_refit and samples is None and trainings is not None:
             return max(1, trainings // (len(self.valued) + 1))

@@ -69,7 +69,7 @@ def default_sizes(
     k_max = usual
     if rotates and group_size is None:
         largest = largest_size(n_rows, max(1, dataset.n_classes))
-        k_max = min(largest, _MOST_QUICK if is_quick else _MOST)
+        k_max = max(1, min(largest, _MOST_QUICK if is_quick else _MOST))
     k_min = max(usual // 10, 2 * dataset.n_classes, min(10, k_max))
     return min(k_min, k_max), k_max
 

@@ -104,7 +104,7 @@ def test_rows_take_turns_in_small_tables_and_rare_classes(strata, sizes):
 
 def test_a_class_too_rare_to_take_turns_is_named():
     strata = np.repeat([0, 1, 2], [40, 2, 1])
-    with pytest.raises(CardinalityError, match=r"class 2 has 1 row\(s\) \(and 1 more .*--task reg"):
+    with pytest.raises(CardinalityError, match=r"class 2 has 1 row \(and 1 more .*--task reg"):
         make_plan(
             Design.of((5, 20), samples=2),
             n_pool=43,
