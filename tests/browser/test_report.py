@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import time
 from typing import ClassVar
 
@@ -359,6 +360,10 @@ def test_the_nearest_points_are_those_of_the_columns(page, power):
     assert set(near) == {"p097", "p098", "p099", "p101", "p102", "p103"}
     page.element("#near li button").click()
     assert page.text("#point-title").startswith("Point p")
+    page.js("openPoint(report.ids.indexOf('p006'))")
+    pictures = page.driver.find_elements("css selector", "#near li img")
+    assert [each.get_attribute("alt") for each in pictures] == ["Picture of point p005"]
+    assert pictures[0].size["height"] <= 32
 
 
 def test_two_points_cross_where_python_says(page, power):
@@ -662,7 +667,9 @@ def test_the_first_screen_says_what_to_do_and_how_good_the_model_is(page, advise
     dataset, run, url = advised
     page.open(url)
     advice = apiece.advise(run)
-    assert page.text("#do-words") == advice.headline()
+    words = page.text("#do-words")
+    assert words.replace("\u2212", "-") == advice.headline()
+    assert not re.search(r"-\d", words)  # a hyphen would end a line
     assert "all 200 rows" in page.text("#do-scope")
     quality = apiece.uses.quality(dataset, "logistic")
     for name, text in quality.words():

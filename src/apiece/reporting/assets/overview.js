@@ -29,9 +29,9 @@ function showOverview() {
   }
 }
 
-/* What to do: the advice in a sentence, its measured effect by part, and how many rows it is about. */
 const withMinus = (text) => text.replace(/-(?=\d)/g, "\u2212"); // a hyphen would end a line
 
+/* What to do: the advice in a sentence, its measured effect by part, and how many rows it is about. */
 function showAdvised() {
   const { advice } = report.head;
   $("do").hidden = !advice && !report.advice_counts.length;
