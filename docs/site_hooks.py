@@ -200,8 +200,8 @@ def _wrapped(match: re.Match[str]) -> str:
     """Let printed sentences and commands wrap; tables stay as they are, and scroll."""
     lines = match[1].splitlines()
     is_command = all(map(_COMMAND.match, lines))
-    if not is_command and max(map(len, lines), default=0) <= _WIDEST:
-        return match[0]
-    block = match[0].replace('"highlight"', '"highlight wrapped"', 1)
+    is_wide = max(map(len, lines), default=0) > _WIDEST
+    names = " printed" * (not is_command) + " wrapped" * (is_command or is_wide)
+    block = match[0].replace('"highlight"', f'"highlight{names}"', 1)
     whole = r'\1<span class="option">\2</span>'  # which no line ends within
     return re.sub(r"(\s)(--?[a-z][\w-]*)", whole, block) if is_command else block
