@@ -186,8 +186,12 @@ class Collection:
                 add_anchor(store, engine, plan.seed, plan.design.k_max, rotates=self.rotates)
         return self._checked(plan, is_late=is_late)
 
+    def n_tasks(self, amount: int) -> int:
+        """Return how many tasks the stored run had when it held so many samples or trainings."""
+        return len(self._plan(amount, self.stored, None, is_part=True)[0])
+
     def _plan(
-        self, amount: int, known: Manifest | None, step: Step | None
+        self, amount: int, known: Manifest | None, step: Step | None, *, is_part: bool = False
     ) -> tuple[DrawnPlan | GroupPlan | TrainingPlan, Engine]:
         """Return the plan, and the engine as it will run."""
         dataset, engine, rotates = self.dataset, self.engine, self.rotates
@@ -207,7 +211,7 @@ class Collection:
             is_new=known is None,
             is_quick=engine.is_quick,
         )
-        if known is not None and known.samples > wanted.samples:
+        if known is not None and known.samples > wanted.samples and not is_part:
             wanted = replace(wanted, samples=known.samples)  # a run grows, and never shrinks
         seed = seed_from(known.seed if known and self.random_state is None else self.random_state)
         stages = () if self.groups is not None else self._stages(wanted, known, step)

@@ -124,6 +124,8 @@ def _grown(
             )
         if size not in rounds:
             return run, over  # after a last round for the time that was left
+        if not step.is_checked and had:
+            before = _earlier(collection, run, size)
         state = Round(run, done - began, 0.0, before)
         if criterion.needs_laws:
             state.look()
@@ -133,7 +135,7 @@ def _grown(
         pace = _Pace(
             step.seconds / max(1, size - had),
             (checked - done) * following / size,
-            0.0 if before is None else done - started - step.seconds,
+            done - started - step.seconds if step.is_checked else 0.0,
         )
         left = deadline - checked
         if pace.seconds(following - size) > left:
@@ -151,3 +153,12 @@ def _grown(
         at = criterion.telling(state) if may_choose else None
         step = Step(deadline, focus, at, is_checked=True)
         before, had, size = state, size, following
+
+
+def _earlier(collection: Collection, run: Run, size: int) -> Round | None:
+    """Return the rounds before one of a size, for criteria that compare, of a run that goes on."""
+    before = None
+    for earlier in targets(collection.unit, size):
+        if earlier < size:
+            before = Round(run, 0.0, 0.0, before, collection.n_tasks(earlier))
+    return before

@@ -63,17 +63,20 @@ class Round:
         Seconds that the next round is expected to take.
     before
         The round before, or None.
+    n_tasks
+        How many tasks the run had, if it has grown since; None for all that it has.
     """
 
     run: Run
     elapsed: float
     expected: float = 0.0
     before: Round | None = None
+    n_tasks: int | None = None
 
     @cached_property
     def laws(self) -> Laws:
-        """The laws of the run as it is."""
-        return quick_laws(self.run)
+        """The laws of the run as it was after this round."""
+        return quick_laws(self.run, self.n_tasks)
 
     def look(self) -> None:
         """Fit the laws now, since the run will grow."""
@@ -298,16 +301,21 @@ def _ranks_agree(one: FloatArray, two: FloatArray, agreement: float) -> bool:
     return float(spearmanr(one, two).statistic) >= agreement
 
 
-def quick_laws(run: Run) -> Laws:
-    """Fit the laws of a run without checking how far they reach.
+def quick_laws(run: Run, n_tasks: int | None = None) -> Laws:
+    """Fit the laws of a run, or of its first tasks, without checking how far they reach.
 
     For trainings, what is the same for all points is learned from a part of them.
     """
     from apiece.estimators import METHODS, Reuse, default_method
 
-    if not run.has_trainings:
-        return METHODS[default_method(run)]().fit(run)
-    return Reuse().fit_trainings(run.trainings(), n_learners=_LEARNERS)
+    if run.has_trainings:
+        trainings = run.trainings() if n_tasks is None else run.trainings().first(n_tasks)
+        return Reuse().fit_trainings(trainings, n_learners=_LEARNERS)
+    estimator = METHODS[default_method(run)]()
+    if n_tasks is None:
+        return estimator.fit(run)
+    table = run.contributions()
+    return estimator.fit(table.where(table.task < n_tasks))
 
 
 def seconds(limit: float) -> Criterion:

@@ -195,6 +195,36 @@ def test_after_a_deadline_no_unit_of_work_begins_and_the_same_call_goes_on(data,
     assert_array_equal(run.trainings().loss, whole.trainings().loss)
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("signs", EXACT),
+        ("stable 0.9", EXACT),
+        ("signs & width 5", EXACT),
+        ("stable 0.1", REUSE),
+    ],
+)
+def test_a_run_that_has_met_its_criterion_stays_as_it_is(data, tmp_path, words, options):
+    most = {"trainings": 300} if options is REUSE else {"samples": 60}
+    request = {**options, **most, "until": words, "to": tmp_path / "run"}
+    first = apiece.collect(data, **request)
+    n, digest = first.manifest.samples, first.progress().digest
+    assert 8 < n < next(iter(most.values()))
+    shards = sorted((tmp_path / "run" / "shards").iterdir())
+    shards[-1].unlink()  # as if it had been killed in its last round
+    again = apiece.collect(data, **request)
+    assert (again.manifest.samples, again.progress().digest) == (n, digest)
+
+
+@pytest.mark.parametrize("options", [EXACT, REUSE], ids=["pairs", "reuse"])
+def test_a_run_knows_the_laws_of_its_earlier_rounds(data, options):
+    amounts = [64, 96] if options is REUSE else [8, 11]
+    unit = "trainings" if options is REUSE else "samples"
+    before, run = (apiece.collect(data, **options, **{unit: n}) for n in amounts)
+    earlier = Round(run, 0.0, n_tasks=before.manifest.layout.n_tasks)
+    assert_array_equal(earlier.laws.params, Round(before, 0.0).laws.params)
+
+
 class Clock:
     """A clock that stands still but for the work: a second for each training or check."""
 
