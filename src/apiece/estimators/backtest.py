@@ -329,7 +329,8 @@ def _pick(curves: list[_Curves], late: Table, is_counted: BoolArray) -> int:
 
     Clearly: by more than 2.5 standard errors of the difference. Contributions of one task share
     their noise, and those of one point the error of its law, so the variances of the sums by task
-    and by point are added. Points outside ``is_counted`` are left out.
+    and by point are added. Points outside ``is_counted`` are left out. Where some points were
+    valued rarely, contributions count one over their chance to be drawn.
     """
     tasks = np.empty(0, dtype=np.int64)
     for rows, part in _parts(late):
@@ -340,7 +341,7 @@ def _pick(curves: list[_Curves], late: Table, is_counted: BoolArray) -> int:
         for rows, part in _parts(late):
             keep = is_counted[rows][part.point]
             less = curves[best].residual(rows, part) ** 2 - curves[j].residual(rows, part) ** 2
-            gain = np.nan_to_num(less[keep])
+            gain = np.nan_to_num(less if part.chance is None else less / part.chance)[keep]
             place = np.searchsorted(tasks, part.task[keep])
             by_task += np.bincount(place, gain, minlength=len(tasks))
             by_point[rows] = np.bincount(part.point[keep], gain, minlength=part.n_points)

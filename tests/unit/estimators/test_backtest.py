@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,7 +8,8 @@ import pytest
 from apiece import synthetic
 from apiece.errors import FitError
 from apiece.estimators import Auto, Bayes, Likelihood, backtest, fit
-from apiece.laws import FitStatus, Laws, Series
+from apiece.estimators.backtest import _Curves, _pick
+from apiece.laws import FitStatus, Laws, Power, Series
 from apiece.records import Contributions
 
 
@@ -147,3 +148,18 @@ def test_sizes_that_range_less_far_leave_enough_to_fit_on(turning):
     narrow = turning.where(turning.k > 500)  # the largest over 2.5 is below all of them
     cut = backtest(narrow, candidates=(Likelihood("series24"),)).cut
     assert 0.25 < (narrow.k <= cut).mean() < 0.35
+
+
+def test_points_that_were_valued_rarely_have_their_say_in_the_choice():
+    rng = np.random.default_rng(0)
+    task, point = (part.ravel() for part in np.indices((400, 40)))
+    is_settled = point < 20
+    # Zero predicts the points of the focus better, one half the settled ones, by more.
+    delta = np.where(is_settled, 0.5, 0.2) + 0.1 * rng.normal(size=len(point))
+    whole = Contributions.from_arrays(point=point, k=np.full(len(point), 9), delta=delta, task=task)
+    chance = np.where(is_settled, 1 / 8, 1.0)
+    part = replace(whole, chance=chance).where(rng.random(len(point)) < chance)
+    curves = [_Curves(Power(), np.tile([c, 0.0], (40, 1))) for c in (0.0, 0.5)]
+    all_points = np.ones(40, dtype=bool)
+    assert _pick(curves, whole, all_points) == _pick(curves, part, all_points) == 1
+    assert _pick(curves, replace(part, chance=None), all_points) == 0
