@@ -22,7 +22,7 @@ from apiece.collection.until import Criterion, Round, seconds
 from apiece.store import Run
 
 _GROWTH: Final = 1.3
-_FIRST: Final = {"samples": 8, "trainings": 64}
+_FIRST: Final = {"samples": 4, "trainings": 64}
 _MULTIPLE: Final = {"samples": 1, "trainings": 32}  # of a unit of work, which is computed whole
 _LEAST: Final = 1.05  # growth below which another round is not worth its beginnings
 _MARGIN: Final = 0.9  # share of the time left that a last round is planned for
@@ -34,7 +34,7 @@ def targets(unit: str, most: int, stored: int = 0) -> Iterator[int]:
     """Yield how many samples or trainings each round has, from those that are stored on.
 
     >>> list(targets("samples", 20))
-    [8, 11, 15, 20]
+    [4, 6, 8, 11, 15, 20]
     >>> list(targets("samples", 20, stored=12))
     [15, 20]
     >>> list(targets("trainings", 200))

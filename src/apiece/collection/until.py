@@ -266,8 +266,8 @@ class _Signs(Criterion):
         return f"all signs{_at(self.at)} that can be known"
 
     def is_met(self, now: Round) -> bool:
-        if now.before is None:
-            return False
+        if now.before is None or now.before.before is None:
+            return False  # four samples, or six, know hardly any signs of a noisy table
         has_sign = now.has_sign(self.at)
         fresh = has_sign & ~now.before.has_sign(self.at)
         return bool(has_sign.any() and fresh.mean() < self.gain)
@@ -359,8 +359,8 @@ def top(m: int, probability: float = 0.9, *, at: float | None = None) -> Criteri
     """Stop when the best points are known.
 
     Met when, of the ``m`` points that seem best, this share is expected to be among the ``m`` best,
-    at the size ``at``, or at the middle of the sampled sizes. Most
-    training sets of later rounds have the size that says most about it.
+    at the size ``at``, or at the middle of the sampled sizes. Most training sets of later rounds
+    have the size that says most about it.
 
     Examples
     --------
@@ -382,8 +382,9 @@ def signs(gain: float = 0.02, *, at: float | None = None) -> Criterion:
     """Stop when all signs that can be known are known.
 
     Met when the last round added the sign of less than a share ``gain`` of all points: their 90 %
-    intervals no longer held zero, at the size ``at``, or at the middle of the sampled sizes. Most
-    training sets of later rounds have the size that says most about it.
+    intervals no longer held zero, at the size ``at``, or at the middle of the sampled sizes. There
+    are three rounds at least. Most training sets of later ones have the size that says most about
+    it.
 
     Examples
     --------
