@@ -18,11 +18,11 @@ from apiece.records import Contributions, Stage
 
 N_POINTS, N_VALIDATION, SIZES, TOP = 400, 1_000, (60, 180), 20
 MOST = 400  # samples
-STEPS = [20, 28, 40, 56, 80, 112, 160, 220, 300, MOST]  # samples of fixed designs
+STEPS = [4, 6, 8, 10, 12, 14, 17, 20, 24, 28, 34, 40, 56, 80, 112, 160, 220, 300, MOST]  # fixed
 PLANNED = (25, 100)
 K = np.array([np.sqrt(SIZES[0] * SIZES[1])])
 REQUEST = {"sizes": SIZES, "anchor": False, "progress": False}
-CHOSEN_ON = ("magic",)
+CHOSEN_ON = ("electricity", "magic")
 
 
 class Judge:
@@ -94,13 +94,14 @@ def stopping(options, table) -> None:
             "data": "{}",
             "true top 20 found, until": "{:.2f}",
             "found, fixed": "{:.2f}",
-            "samples, fixed": "{:,}",
+            "samples, fixed": "{:,.0f}",
             "trainings, until": "{:,.0f}",
             "trainings, fixed": "{:,.0f}",
             "fixed over until": "{:.1f}",
             "coverage, until": "{:.2f}",
             "of settled points": "{:.2f}",
             "of the others": "{:.2f}",
+            "of these, fixed": "{:.2f}",
             "coverage, fixed": "{:.2f}",
         },
         options,
@@ -110,28 +111,32 @@ def stopping(options, table) -> None:
     for name in options.stopped:
         data = dataset_of(name, options.data, table)
         runs, judges = fixed_runs(data, options.draws)
-        ours = [stopped(data, judge, seed) for seed, judge in enumerate(judges)]
+        ours = [stopped(data, runs, judges, seed) for seed in range(options.draws)]
         aim = np.mean([found for found, *_ in ours])
         fixed = np.array([measured(data, runs, judges, step) for step in STEPS])
         rising = IsotonicRegression().fit_transform(STEPS, fixed[:, 0])
-        step = min(int(np.searchsorted(rising, aim)), len(STEPS) - 1)
-        costs = np.mean([cost for _, cost, _, _ in ours]), fixed[step, 1]
+        rising += 1e-9 * np.arange(len(STEPS))
+        share, samples, cost, inside = (
+            np.interp(aim, rising, column) for column in (rising, STEPS, *fixed[:, 1:].T)
+        )
+        costs = np.mean([cost for _, cost, *_ in ours]), cost
         print(
             name, *(f"{each}: {share:.3f}" for each, share in zip(STEPS, fixed[:, 0], strict=True))
         )
-        covered = np.concatenate([inside for *_, inside, _ in ours])
-        settled = np.concatenate([settled for *_, settled in ours])
+        _, _, *columns = zip(*ours, strict=True)
+        covered, as_fixed, settled = map(np.concatenate, columns)
         results.add(
             name,
             aim,
-            rising[step],
-            STEPS[step],
+            share,
+            samples,
             *costs,
             costs[1] / costs[0],
             covered.mean(),
             covered[settled].mean() if settled.any() else np.nan,
             covered[~settled].mean(),
-            fixed[step, 2],
+            as_fixed[~settled].mean(),
+            inside,
         )
 
 
@@ -145,16 +150,23 @@ def measured(data, runs, judges, samples: int):
     return np.mean(found, axis=0)
 
 
-def stopped(data, judge: Judge, seed: int):
-    """Return share of the best found, trainings, who is covered and who was settled, of a run."""
-    criterion = apiece.until.top(TOP)
+def stopped(data, runs, judges, seed: int):
+    """Return share of the best found and trainings of a run; and for each point what is true.
+
+    Whether its interval holds the truth, whether that of another draw's fixed run of as many
+    samples does, and whether its place was settled.
+    """
+    criterion, judge = apiece.until.top(TOP), judges[seed]
     run = apiece.collect(data, until=criterion, samples=MOST, random_state=seed, **REQUEST)
     part = run.contributions()
     laws = Bayes().fit(part)
     settled = np.zeros(N_POINTS, dtype=bool)
     if run.manifest.stages:
         settled = ~Stage.from_json(run.manifest.stages[-1]).is_focus
-    return judge.share(laws), n_trainings(part), judge.covered(laws), settled
+    other = (seed + 1) % len(runs)
+    as_many = Bayes().fit(first(data, runs[other], run.manifest.samples, other))
+    covered = judge.covered(laws), judges[other].covered(as_many)
+    return judge.share(laws), n_trainings(part), *covered, settled
 
 
 def planned(options, table) -> None:
