@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import logging
-import math
 import sys
 import time
 import types
@@ -27,7 +26,7 @@ def test_events_tell_what_is_done_and_how_long_it_will_take(blobs):
     counted = [event for event in events if not event.message]
     assert [event.done for event in counted] == sorted(event.done for event in counted)
     assert counted[0].done == 0
-    assert math.isnan(counted[0].remaining)
+    assert counted[0].remaining > 0.0  # as estimated
     assert counted[-1].done == counted[-1].total == run.progress().n_contributions
     assert counted[-1].remaining == 0.0
     assert counted[-1].elapsed > 0.0
@@ -185,6 +184,23 @@ def test_the_remaining_time_is_right_between_batches(monkeypatch):
     ratio = [event.remaining / (8.0 - event.elapsed) for event in known if event.elapsed < 7.4]
     assert min(ratio) > 1 / 1.5
     assert max(ratio) < 1.5
+
+
+def test_before_the_first_step_the_remaining_time_is_the_expected_one(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    events = []
+    tracker = Tracker([events.append])
+    tracker.expected = 10.0
+    for seconds in (0.0, 3.0, 6.0, 30.0):
+        now[0] = seconds
+        if not seconds:
+            tracker.start(2)
+        tracker.say("still at work")
+    assert [event.remaining for event in events[1:]] == [10.0, 7.0, 4.0, 7.5]
+    now[0] = 32.0
+    tracker.advance()
+    assert events[-1].remaining == 32.0  # at the pace so far
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -125,6 +125,7 @@ class Tracker:
         self.title, self.unit = title, unit
         self.is_muted = False  # whether messages go to the log alone
         self.deadline: float | None = None  # when work ends that is not done with its steps
+        self.expected: float | None = None  # seconds of all steps, until some are done
         self._listeners = tuple(listeners)
         self._total = self._done = self._first = self._batches = 0
         self._began = self._started = self._latest = time.monotonic()
@@ -192,7 +193,7 @@ class Tracker:
         """Return the seconds that are left at the pace so far.
 
         Where more steps may follow they are not known, but for those up to a deadline of
-        ``time.monotonic``.
+        ``time.monotonic``. Before the first step is done they are as expected, if that is known.
 
         Steps come in batches. A part of the batch under way counts as done, in proportion to its
         time, so that the pace does not seem to slow down between batches.
@@ -201,7 +202,10 @@ class Tracker:
             return max(0.0, self.deadline - now) if self.deadline < math.inf else math.nan
         counted, spent = self._done - self._first, self._latest - self._started
         if not counted:
-            return math.nan
+            if self.expected is None or not self._total:
+                return math.nan
+            so_far = now - self._started
+            return max(self.expected - so_far, so_far * (1 / _NEARLY - 1))
         usual = counted / self._batches
         since = (now - self._latest) * self._batches / spent if spent > 0 else 0.0
         left = max(0, self._total - self._done)

@@ -156,9 +156,11 @@ class Collection:
             for line in self._lines(plan, unit):
                 tracker.say(line)
             if known is None and tracker.is_followed and self.n_workers:
-                seconds = expected_seconds(engine, plan) / self.n_workers
+                n_busy = min(self.n_workers, len(manifest.layout))
+                seconds = expected_seconds(engine, plan) / n_busy
                 workers = f"{self.n_workers} worker{'' if self.n_workers == 1 else 's'}"
                 tracker.say(f"estimate: about {duration(seconds)} with {workers}")
+                tracker.expected = seconds
             try:
                 start_run(
                     store,

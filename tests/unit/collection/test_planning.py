@@ -164,6 +164,25 @@ def test_the_remaining_time_of_a_slow_model_is_right_from_the_first_tenth_on(dat
     assert max(ratio) < 1.5
 
 
+def test_a_slow_model_shows_the_remaining_time_before_a_unit_is_done(data, monkeypatch):
+    clock, events = Clock(0.01), []
+    monkeypatch.setattr("apiece._base.progress.time", clock)
+    monkeypatch.setattr("apiece.collection._probe.time", clock)
+    monkeypatch.setattr(RefitEngine, "run", clock.slow(RefitEngine.run))
+    options = {"engine": "refit", "samples": 5, "points": np.arange(10), "anchor": False}
+    apiece.collect(
+        data,
+        progress=False,
+        random_state=0,
+        on_progress=events.append,
+        **options,
+        **TREE,
+    )
+    first = next(event for event in events if event.total and not event.done)
+    end = max(event.elapsed for event in events)
+    assert 1 / 1.5 < first.remaining / (end - first.elapsed) < 1.5
+
+
 def test_what_is_no_dataset_is_refused():
     with pytest.raises(DataError, match=r"expected an apiece\.Dataset"):
         apiece.plan(np.zeros((3, 3)))
