@@ -82,12 +82,18 @@ def test_another_is_chosen_if_it_is_better_for_many_points_not_for_one(n_better,
 
 def test_intervals_cover_what_is_held_out_as_often_as_they_say():
     truth = synthetic.random_laws(400, family="series", random_state=2)
-    table = backtest(
-        synthetic.sample(truth, samples=60, random_state=3),
-        candidates=(Bayes(), Likelihood("series")),
-    ).table()
-    # 400 points at each size: a standard error of 0.015, and the noise law's own error.
-    assert table["coverage"].between(0.84, 0.95).all()
+    found = [
+        backtest(
+            synthetic.sample(truth, samples=60, random_state=seed),
+            candidates=(Bayes(), Likelihood("series")),
+        ).table()["coverage"]
+        for seed in (3, 4, 5)
+    ]
+    # 1,200 draws at each size: a standard error of 0.009, and the noise law's own error, which
+    # all points of a draw share: one draw alone has 0.835 to 0.943.
+    coverage = np.mean(found, axis=0)
+    assert coverage.min() > 0.86
+    assert coverage.max() < 0.94
 
 
 @pytest.mark.slow
