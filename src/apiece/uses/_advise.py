@@ -277,8 +277,7 @@ def _advice(
     # Some of them may drop rows although the advice does not: that is no effect of the advice.
     has_drops = choices[final][1] > choices[final][0]
     followed = crossed[:, 1 if has_drops else 0]
-    change, _ = mean_of(change_of(scores.loss, 0, followed), scores.weight)
-    if change >= 0:
+    if not scores.matters(followed):
         final = 0
     _, is_kept, is_new = doubt.follow(choices[final])
     is_changed = is_new | ~is_kept

@@ -70,6 +70,13 @@ def test_what_only_relabels_has_the_effect_of_relabelling(seed):
     assert effect.loc["relabel"].equals(effect.loc["all"])
 
 
+def test_what_hardly_matters_on_rows_that_did_not_choose_is_not_advised(monkeypatch):
+    X, y, _ = table()
+    assert (advise(X, y)["advice"] == "relabel").any()
+    monkeypatch.setattr("apiece.uses._choices._MATTERS", 0.9)  # a share of the loss out of reach
+    assert not advise(X, y)["advice"].isin(["relabel", "drop"]).any()
+
+
 @pytest.mark.parametrize("gap", [0.3, 2.2], ids=["overlapping", "apart"])
 def test_of_clean_data_nothing_is_changed(gap):
     X, y, _ = table(share=0.0, gap=gap)

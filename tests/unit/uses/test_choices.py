@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apiece.losses import resolve_loss
-from apiece.uses._choices import KEEP, MOST, Scores
+from apiece.uses._choices import KEEP, MOST, NONE, Scores
 
 
 @pytest.mark.parametrize(("gain", "n_classes", "chosen"), [(0.5, 2, 0), (3.0, 2, 1), (0.5, 0, 1)])
@@ -56,3 +56,14 @@ def test_labels_change_if_the_gain_does_not_depend_on_how_many_are_wrong():
     given = np.where(is_wrong, 1 - labels, labels)
     scores = scored((timid, sure), given, rate=0.1)
     assert scores.choose((KEEP, (MOST, MOST)), np.ones(400, dtype=bool)) == (1, 1)
+
+
+@pytest.mark.parametrize(("share", "is_enough"), [(0.0008, False), (0.0012, True)])
+def test_what_each_row_gains_by_the_choice_of_others_must_be_a_thousandth(share, is_enough):
+    n = 400
+    loss = np.stack([np.ones(n), np.full(n, 1.0 - 2 * share)])
+    still = np.zeros((2, n))
+    scores = Scores(loss, still, still, np.ones(n), np.zeros(n), 0, sure=20.0)
+    # By all rows the change gains twice the share; the other folds choose it for half of the rows.
+    assert scores.choose((KEEP, (NONE, MOST)), np.ones(n, dtype=bool)) == (0, 1)
+    assert scores.matters(np.arange(n) % 2) == is_enough
