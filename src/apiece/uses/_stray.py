@@ -4,10 +4,10 @@ The targets $y$ are a mixture of right and stray values. Right ones lie around a
 the predictions $f$, since models of few or noisy rows predict too narrowly or too widely. Their
 residuals have Student's distribution, with a scale that depends on the prediction, and with a
 factor on it, degrees of freedom and a share of their own above and below the line: long tails on
-one side are no error. Stray values have nothing to do with the row, drawn from all targets, or they
-have wide noise added. All of this, which kind of stray values there is, and what share of all, is
-what makes the targets likeliest (expectation and maximisation); the evidence is the likelihood
-ratio against no stray values.
+one side are no error. Stray values have nothing to do with the row, drawn from all targets as they
+are distributed, or they have wide noise added. All of this, which kind of stray values there is,
+and what share of all, is what makes the targets likeliest (expectation and maximisation); the
+evidence is the likelihood ratio against no stray values.
 
 A value is doubted only if it is clearly likelier as a stray one: where predictions say little, the
 share of stray values alone would make all of them doubtful.
@@ -40,6 +40,7 @@ _UNEVEN: Final = 0.8  # largest share of right values on one side of the line
 _STEPS: Final = 80
 _INNER: Final = 3  # steps of a scale within each
 _TOLERANCE: Final = 1e-3  # of the log likelihood
+_CENTRES: Final = 1_000  # targets, at most, around which others are expected
 _WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a prediction
 
 
@@ -64,7 +65,8 @@ def suspect_values(
         return none
     y, f = (values - centre) / spread, (predicted - centre) / spread
     scale = _scale(f, np.abs(y - f - np.median(y - f)))
-    data = _Rows(y[is_judged], f[is_judged], scale[is_judged])
+    judged = y[is_judged]
+    data = _Rows(judged, f[is_judged], scale[is_judged], _density_of_others(judged))
     first = _Mixture.first(data)
     right = _fitted(first, data)
     found = [
@@ -93,6 +95,7 @@ class _Rows:
     y: FloatArray
     f: FloatArray
     scale: FloatArray
+    density: FloatArray  # of all other targets at each one
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class _Mixture:
             density = _density(residual[is_here], self.scales[side], self.tails[side])
             right[is_here] = 2 * share * density / rows.scale[is_here]
         if self.width is None:
-            stray = _normal(rows.y)
+            stray = rows.density
         else:
             stray = _normal(residual / self.width) / self.width / rows.scale
         stray, right = self.rate * stray, (1 - self.rate) * right
@@ -206,6 +209,21 @@ def _density(residual: FloatArray, scale: float, tail: int) -> FloatArray:
     df = _TAILS[tail]
     constant = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(df * np.pi) - np.log(scale)
     return np.asarray(np.exp(constant - (df + 1) / 2 * np.log1p((residual / scale) ** 2 / df)))
+
+
+def _density_of_others(y: FloatArray) -> FloatArray:
+    """Return how densely all other targets lie at each one, with normal kernels."""
+    n = len(y)
+    ordered = np.sort(y)
+    quarter = (np.quantile(ordered, 0.75) - np.quantile(ordered, 0.25)) / 1.34
+    spread = min(quarter, y.std()) or y.std() or 1.0
+    width = 0.9 * spread * n**-0.2  # Silverman's rule
+    centres = ordered[:: -(-n // _CENTRES)]
+    total = np.zeros(n)
+    for centre in centres:
+        total += _normal((y - centre) / width)
+    others = total / len(centres) - _normal(np.zeros(1)) / n
+    return np.asarray(np.maximum(others * n / (n - 1), 1e-12) / width)
 
 
 def _normal(x: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.stats import gaussian_kde, norm
 
 from apiece.uses._stray import suspect_values
 
@@ -43,6 +43,19 @@ def test_values_of_other_rows_are_found_and_counted(share):
     assert_allclose(found.rate.likeliest, share, rtol=0.25)
     assert found.rate.sure > 5
     ideal = f1(by_an_oracle(f, y, share), is_wrong)
+    assert f1(found.wrong, is_wrong) > ideal - 0.05
+
+
+def test_values_of_other_rows_are_found_where_most_targets_are_crowded():
+    rng = np.random.default_rng(4)
+    f = -np.exp(rng.normal(size=2000))
+    right = f + 0.4 * rng.normal(size=2000)
+    is_wrong = rng.random(2000) < 0.1
+    y = np.where(is_wrong, rng.permutation(right), right)
+    found = suspect_values(f, y)
+    stray = 0.1 * gaussian_kde(right, 0.05)(y)
+    ideal = f1(stray / (stray + 0.9 * norm.pdf(y - f, scale=0.4)), is_wrong)
+    assert_allclose(found.rate.likeliest, 0.1, rtol=0.25)
     assert f1(found.wrong, is_wrong) > ideal - 0.05
 
 
