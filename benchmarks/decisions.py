@@ -55,7 +55,8 @@ CHOSEN_ON = (
     *("car-vgood", "fried2", "fried3", "tails"),
     *("ames", "sacramento", "saratoga", "hotel", "computers", "grades", "assets", "panel", "race"),
     *("women", "hours", "chemistry", "storms", "gestation", "census", "airfare", "earnings"),
-    *("budget", "diamonds", "cps", "wage"),
+    *("budget", "diamonds", "cps", "wage", "boston", "distance", "cpssw", "males", "working"),
+    *("slid", "retschool", "birthweight"),
 )
 APART = ("imdb", "cifar10", "digits", "twenty")
 MORE = (*KEEL, *RARE, *R_CLASSES, *R_QUANTITIES)

@@ -24,8 +24,8 @@ import numpy as np
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.losses import Loss
 
-_MATTERS: Final = 0.001  # smallest gain that matters, as a share of the loss
-_MATTERS_LABELS: Final = 0.005  # the same for new labels while they are chosen
+_MATTERS: Final = 0.005  # smallest gain that matters, as a share of the loss
+_MATTERS_LABELS: Final = 0.001  # the same for new labels on rows that had no part in choosing
 _BOTH: Final = 3.0  # standard errors of the gain and of the finder together, for a first set, and
 _LEAST: Final = 1.0  # of the gain of new labels alone, however sure the finder is
 _HARD: Final = 0.05  # share of rows that may be hard, and not wrong; at most half of the wrong ones
@@ -98,7 +98,8 @@ class Scores:
     def matters(self, followed: IntArray) -> bool:
         """Return whether choices that rows had no part in gain enough, shape ``(n,)``."""
         change, _ = mean_of(change_of(self.loss, 0, followed), self.weight)
-        return change < -_MATTERS * mean_of(self.loss[0], self.weight)[0]
+        matters = _MATTERS_LABELS if self.n_classes else _MATTERS
+        return change < -matters * mean_of(self.loss[0], self.weight)[0]
 
     def is_wary(self, choice: int, than: int, rows: BoolArray) -> bool:
         """Return whether a choice also gains if fewer labels are wrong than is likeliest."""
@@ -118,8 +119,7 @@ class Scores:
 
     def _best(self, among: list[int], than: int, rows: BoolArray) -> int:
         """Return the first choice that gains, or a later one that gains more; 0 if none does."""
-        matters = _MATTERS_LABELS if self.n_classes else _MATTERS
-        smallest = matters * mean_of(self.loss[0, rows], self.weight[rows])[0]
+        smallest = _MATTERS * mean_of(self.loss[0, rows], self.weight[rows])[0]
         least = _LEAST if than or self.n_classes else 0.0
         found, short = 0, least if than else max(_BOTH - self.sure, least)
         for choice in filter(self.is_possible, among):

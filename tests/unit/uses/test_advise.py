@@ -73,7 +73,9 @@ def test_what_only_relabels_has_the_effect_of_relabelling(seed):
 def test_what_hardly_matters_on_rows_that_did_not_choose_is_not_advised(monkeypatch):
     X, y, _ = table()
     assert (advise(X, y)["advice"] == "relabel").any()
-    monkeypatch.setattr("apiece.uses._choices._MATTERS", 0.9)  # a share of the loss out of reach
+    monkeypatch.setattr(
+        "apiece.uses._choices._MATTERS_LABELS", 0.9
+    )  # a share of the loss out of reach
     assert not advise(X, y)["advice"].isin(["relabel", "drop"]).any()
 
 

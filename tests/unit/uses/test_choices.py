@@ -58,12 +58,16 @@ def test_labels_change_if_the_gain_does_not_depend_on_how_many_are_wrong():
     assert scores.choose((KEEP, (MOST, MOST)), np.ones(400, dtype=bool)) == (1, 1)
 
 
-@pytest.mark.parametrize(("share", "is_enough"), [(0.0008, False), (0.0012, True)])
-def test_what_each_row_gains_by_the_choice_of_others_must_be_a_thousandth(share, is_enough):
+@pytest.mark.parametrize(
+    ("n_classes", "share", "is_enough"),
+    [(0, 0.004, False), (0, 0.006, True), (2, 0.0008, False), (2, 0.0012, True)],
+)
+def test_what_rows_gain_by_the_choice_of_others_must_matter(n_classes, share, is_enough):
     n = 400
-    loss = np.stack([np.ones(n), np.full(n, 1.0 - 2 * share)])
+    loss = np.stack([np.ones(n), np.full(n, 0.99)])
     still = np.zeros((2, n))
-    scores = Scores(loss, still, still, np.ones(n), np.zeros(n), 0, sure=20.0)
-    # By all rows the change gains twice the share; the other folds choose it for half of the rows.
-    assert scores.choose((KEEP, (NONE, MOST)), np.ones(n, dtype=bool)) == (0, 1)
-    assert scores.matters(np.arange(n) % 2) == is_enough
+    scores = Scores(loss, still, still, np.ones(n), np.zeros(n), n_classes, sure=20.0)
+    # By all rows the change gains 1 %; the other folds choose it for a share of the rows alone.
+    choices = (KEEP, (MOST, MOST) if n_classes else (NONE, MOST))
+    assert scores.choose(choices, np.ones(n, dtype=bool))[1] == 1
+    assert scores.matters((np.arange(n) < 100 * share * n).astype(int)) == is_enough
