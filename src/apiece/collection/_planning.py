@@ -4,15 +4,24 @@ A pilot collects a little in memory, then more; the difference of the two times 
 work without start-up. If expected contributions of points vary by $s^2$ and one sample has
 the noise $\sigma^2$, $m$ samples are expected to have the correlation
 $(1 + \sigma^2 / (s^2 m))^{-1/2}$ with the answer of unlimited sampling. The ratio $\sigma^2/s^2$
-comes from the agreement of two halves of the pilot, and for trainings, whose laws have a prior with
-features, from the posterior of all of them.
+comes from the agreement of two halves of the pilot.
+
+For trainings the posterior of the pilot says what is not known yet. What features predict is
+learned from all points together, and its error falls as $1/m$. The rest of each of $n$ points has a
+variance $S$. After $m$ trainings, with noise $s^2$ and a share $p$ of the points in each, it is
+known to the variance $v$ with
+
+$$v = \frac{S}{1 + m\,p(1 - p)\,S / (s^2 + n\,p(1 - p)\,v)},$$
+
+since what is not known of other points is noise for each.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +51,7 @@ _POINTS: Final = 20  # points that the pilot of the refit engine values
 _LEAST_SCORING: Final = 1_000  # rows that score, at least
 _GOOD: Final = 0.9  # correlation that is called good
 _FACTORS: Final = (0.25, 1.0, 4.0)
+_NEVER: Final = 10**9  # samples or trainings
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,14 +211,13 @@ def plan(
         }
         run, n_pilot, seconds, factor = _grown(question, chosen, options)
         tracker.advance()
-        ratio = _noise_ratio(run, n_pilot)
+        unknown = _unknown(run, n_pilot)
         tracker.advance()
     unit = "trainings" if run.has_trainings else "samples"
     amount = USUAL[unit] if asked_for is None else asked_for
     each = seconds * factor / n_workers
     amounts = sorted({max(1, round(amount * step)) for step in _FACTORS})
-    error = {m: ratio / (ratio + m) if ratio < np.inf else 1.0 for m in {*amounts, amount}}
-    needed = max(1, round(ratio * _GOOD**2 / (1 - _GOOD**2))) if ratio < np.inf else None
+    error = {m: unknown(m) for m in {*amounts, amount}}
     return Forecast(
         run.manifest.engine.name,
         unit,
@@ -216,7 +225,7 @@ def plan(
         each * amount,
         float(np.sqrt(1 - error[amount])),
         1.645 * float(np.sqrt(error[amount])),
-        needed,
+        _needed(unknown),
         _rates(amounts, each, error, unit),
         *_scoring(run, dataset),
     )
@@ -277,15 +286,65 @@ def _grown(
     return run, many, (time.perf_counter() - began) / (many - few), factor
 
 
+def _unknown(run: Run, amount: int) -> Callable[[int], float]:
+    """Return which share of the variance of points is not known after some samples or trainings.
+
+    Parameters
+    ----------
+    run, amount
+        The pilot, and how many samples or trainings it has.
+    """
+    if not run.has_trainings:
+        ratio = _noise_ratio(run, amount)
+        return lambda m: ratio / (ratio + m) if ratio < np.inf else 1.0
+    from apiece.estimators import Reuse
+
+    trainings = run.trainings()
+    laws, n = Reuse().fit_trainings(trainings), trainings.n_points
+    learned = laws.diagnostics["population"]
+    share = float(np.mean(trainings.k)) / n
+    own, noise = float(np.sum(learned["covariance"])), float(learned["noise"]) ** 2
+    left = float(np.mean(laws.stderr(laws.k_ref) ** 2))
+    whole = float(np.var(laws.mean(laws.k_ref))) + left
+    common = max(left - own_left(amount, n, share, own, noise), 0.0)
+    if not whole > 0:
+        return lambda m: 1.0
+    return lambda m: min(1.0, (own_left(m, n, share, own, noise) + common * amount / m) / whole)
+
+
+def own_left(m: int, n: int, share: float, own: float, noise: float) -> float:
+    """Return the variance that points keep after trainings, see above.
+
+    Parameters
+    ----------
+    m, n
+        Trainings, and points.
+    share
+        Of the points, that each training has.
+    own, noise
+        The variances of points before, and of the noise of a training.
+
+    Examples
+    --------
+    >>> own_left(0, 100, 0.5, own=2.0, noise=1.0)
+    2.0
+    """
+    spread = share * (1 - share)
+    a, b = n * spread, noise + spread * own * (m - n)
+    return float((np.sqrt(b**2 + 4 * a * own * noise) - b) / (2 * a))
+
+
+def _needed(unknown: Callable[[int], float]) -> int | None:
+    """Return how many samples or trainings are enough; None if none are."""
+    amounts = range(1, _NEVER)
+    place = bisect_left(amounts, True, key=lambda m: 1 - unknown(m) >= _GOOD**2)
+    return None if place == len(amounts) else amounts[place]
+
+
 def _noise_ratio(run: Run, amount: int) -> float:
     """Return the noise variance of a sample over the variance of points; inf if that is 0."""
     from apiece.estimators import fit
 
-    if run.has_trainings:
-        laws = fit(run, progress=False)
-        left = float(np.mean(laws.stderr(laws.k_ref) ** 2))
-        signal = float(np.var(laws.mean(laws.k_ref))) + left
-        return amount * left / (signal - left) if signal > left else np.inf
     table = run.contributions()
     halves = [fit(table.where(table.task % 2 == part), progress=False) for part in range(2)]
     one, two = (laws.mean(laws.k_ref) for laws in halves)

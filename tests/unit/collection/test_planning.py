@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 import apiece
 from apiece.cli import cli
 from apiece.collection._pilot import choose_by_pilot
+from apiece.collection._planning import own_left
 from apiece.engines import RefitEngine, ReuseEngine, choose_engine
 from apiece.errors import DataError, PlanError
 
@@ -181,6 +182,17 @@ def test_a_slow_model_shows_the_remaining_time_before_a_unit_is_done(data, monke
     first = next(event for event in events if event.total and not event.done)
     end = max(event.elapsed for event in events)
     assert 1 / 1.5 < first.remaining / (end - first.elapsed) < 1.5
+
+
+@pytest.mark.parametrize("m", [50, 400, 3_000])
+def test_what_trainings_leave_unknown_is_that_of_a_regression_on_membership(m):
+    rng, n, k, own, noise = np.random.default_rng(0), 150, 45, 0.7, 9.0
+    members = np.argsort(rng.random((m, n)), axis=1) < k
+    centred = members - k / n
+    cov = np.linalg.inv(centred.T @ centred / noise + np.eye(n) / own)
+    cov -= cov.mean(axis=0)  # what all points have in common is the mean loss
+    # For many points the formula is exact; here within a twentieth.
+    assert own_left(m, n, k / n, own, noise) == pytest.approx(np.diag(cov).mean(), rel=0.05)
 
 
 def test_what_is_no_dataset_is_refused():
