@@ -213,6 +213,18 @@ def test_an_estimate_names_every_run_and_its_size(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_fewer_points_and_samples_than_the_scale_has(tmp_path):
+    asked = ("--scale", "smoke", "--to", tmp_path, "--models", "logistic")
+    said = invoke("reproduce", "figure3", *asked, "--points", 5, "--samples", 3, "--json")
+    assert said.exit_code == 0, said.stderr
+    table = pd.read_csv(tmp_path / "smoke" / "figure3.csv")
+    assert table["points"].tolist() == [5]
+    assert table["samples per size"].between(3, 5).all()  # the scale has 12; some are in D
+    said = invoke("reproduce", "figure3", *asked, "--points", 0)
+    assert said.exit_code == 2
+    assert "points is 0: expected at least 2" in said.stderr
+
+
 def test_measured_numbers_stand_next_to_those_of_the_paper(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(600) % 2

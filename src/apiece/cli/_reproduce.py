@@ -55,6 +55,8 @@ class Names(click.ParamType[tuple[str, ...]]):
     "--datasets", type=Names(), help="Which take part, such as imdb,adult; all by default."
 )
 @click.option("--models", type=Names(), help="logistic,mlp,svm by default.")
+@click.option("--points", type=int, help="Value at most so many points.")
+@click.option("--samples", type=int, help="At most so many samples per size on grids.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Print the runs and their time.")
 @click.option(
     "--stored",

@@ -118,7 +118,8 @@ class Measured:
         """Replace and add parts.
 
         The new image replaces the earlier ones if it shows all parts; else it is one more, named
-        after its datasets, and after its models if there are others of these datasets.
+        after its datasets, and after its models if there are others of these datasets. It then
+        replaces those of the same models that show none but its datasets.
         """
         parts = {part.key: part for part in self.parts} | {part.key: part for part in new.parts}
         ordered = tuple(sorted(parts.values(), key=lambda part: part.place))
@@ -133,9 +134,15 @@ class Measured:
         names |= {title: name for name, title in TITLES.items()}
         data, models = ({part.key[place]: None for part in new.parts} for place in (0, 1))
         others = {part.key[1] for part in self.parts if part.key[0] in data} - set(models)
-        about = [names.get(key, key) for key in (*data, *(models if others else ()))]
-        image = f"{self.name}-{'-'.join(about)}.png"
-        return (*(each for each in self.images if each != image), image)
+        shown = [names.get(key, key) for key in data]
+        about = [names.get(key, key) for key in models] if others else []
+
+        def is_within(image: str) -> bool:
+            said = set(image.removesuffix(".png").split("-")[1:])
+            return bool(said & set(shown)) and said - set(shown) == set(about)
+
+        kept = [image for image in self.images if not is_within(image)]
+        return (*kept, f"{'-'.join([self.name, *shown, *about])}.png")
 
     def table(self) -> pd.DataFrame:
         """Return all rows."""

@@ -29,7 +29,7 @@ def write(item: PaperItem, measured: Measured, figure: Any, folder: Path) -> Non
     """Write a table or figure in all its forms; ``figure`` is what was drawn now, if anything."""
     measured.write(folder)
     table = item.finish(measured.table())
-    written = {folder / f"{item.name}.csv": table.to_csv(index=False).encode()}
+    written = {folder / f"{item.name}.csv": _csv(table)}
     if figure is not None:
         for suffix in ("png", "pdf"):
             buffer = io.BytesIO()
@@ -57,21 +57,27 @@ def write_page(work: Workspace, folder: Path, page: Path | None = None, note: st
     note
         A remark about the data, such as which embeddings they are.
     """
-    written = [name for name in names() if (folder / f"{name}.md").is_file()]
+    found = {name: Measured.read(name, folder) for name in names()}
+    written = {name: measured for name, measured in found.items() if measured.parts}
     said: dict[str, str] = {}
-    sections = [_short(ITEMS[name], Measured.read(name, folder), said) for name in written]
+    sections = [_short(ITEMS[name], measured, said) for name, measured in written.items()]
     text = _opening(work, folder, note) + "".join(sections)
     target = folder / PAGE if page is None else page
     if page is not None:
         images = page.parent / "images" / "reproduction"
         make_folder(images)
-        for name in written:
-            for file in (f"{name}.csv", *Measured.read(name, folder).images):
-                if (folder / file).is_file():
-                    _copy(folder / file, images / file)
+        for name, measured in written.items():
+            write_whole(images / f"{name}.csv", _csv(ITEMS[name].finish(measured.table())))
+            for image in measured.images:
+                if (folder / image).is_file():
+                    _copy(folder / image, images / image)
         text = re.sub(r"\]\(([\w-]+\.(?:png|csv))\)", r"](images/reproduction/\1)", text)
     write_whole(target, text.encode())
     return target
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False).encode()
 
 
 def _copy(file: Path, to: Path) -> None:

@@ -34,6 +34,8 @@ class Setup(TypedDict, total=False):
     to: str | Path
     datasets: Sequence[str] | None
     models: Sequence[str]
+    points: int | None
+    samples: int | None
     n_jobs: int
 
 
@@ -66,8 +68,9 @@ def reproduce(
         ``data``, the folder of the datasets (``data``; scale ``smoke`` needs none); ``scale``,
         ``paper``, ``laptop`` (the default) or ``smoke``, see `SCALES`; ``to``, the folder of the
         runs and results (``reproduction``), the same again to continue; ``datasets`` and
-        ``models``, names to include, by default all datasets of the folder and all models; and
-        ``n_jobs``, as in `apiece.collect`.
+        ``models``, names to include, by default all datasets of the folder and all models;
+        ``points`` and ``samples``, the most valued points, and the most samples per size of a grid,
+        where those of the scale take too long; and ``n_jobs``, as in `apiece.collect`.
 
     Returns
     -------
@@ -214,6 +217,10 @@ def _workspace(setup: Setup, *, stored: bool = False) -> Workspace:
     models, to = setup.get("models", MODELS), setup.get("to", "reproduction")
     for model in models:
         one_of("model", model, MODELS)
+    points, samples = setup.get("points"), setup.get("samples")
+    for what, most in (("points", points), ("samples", samples)):
+        if most is not None and most < 2:
+            raise PlanError(f"{what} is {most}: expected at least 2.")
     folder = Path("data" if data is None else data)
     if datasets is not None:
         wanted = tuple(one_of("dataset", each, (*SOURCES, SYNTHETIC)) for each in datasets)
@@ -225,4 +232,5 @@ def _workspace(setup: Setup, *, stored: bool = False) -> Workspace:
     else:
         wanted = tuple(SOURCES) if stored else at_hand(folder)
     n_jobs = setup.get("n_jobs", 1)
-    return Workspace(folder, Path(to), SCALES[scale], wanted, tuple(models), n_jobs, stored)
+    chosen = SCALES[scale].at_most(points, samples)
+    return Workspace(folder, Path(to), chosen, wanted, tuple(models), n_jobs, stored)

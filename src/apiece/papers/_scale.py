@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 ScaleName = Literal["paper", "laptop", "smoke"]
@@ -71,6 +71,21 @@ class Scale:
     additions: tuple[Addition, ...] = ()
     network: bool = True
     network_samples: int = 100
+
+    def at_most(self, points: int | None, samples: int | None) -> Scale:
+        """Return the scale with fewer valued points, and fewer samples per size on grids.
+
+        >>> SCALES["paper"].at_most(60, None).grid["mlp"]
+        Effort(points=60, samples=5000)
+        """
+        grid = {
+            model: Effort(
+                min(effort.points, points or effort.points),
+                min(effort.samples, samples or effort.samples),
+            )
+            for model, effort in self.grid.items()
+        }
+        return replace(self, grid=grid)
 
 
 SCALES: Final[dict[str, Scale]] = {
