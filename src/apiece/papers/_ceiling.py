@@ -141,9 +141,8 @@ def draw(table: pd.DataFrame) -> Any:
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
-    note="What the true curves would reach against means of that many samples: 1 less the variance "
-    "of such a mean, divided by the variance of these means over points; averaged over sizes. Dots "
-    "are the samples there are.",
+    note="1 less the variance of a mean of that many samples, divided by the variance of these means "
+    "over points; averaged over sizes. Dots: present samples.",
     draw=draw,
 )
 def ceilings(work: Workspace) -> Artifact:

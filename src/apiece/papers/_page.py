@@ -98,7 +98,7 @@ def _opening(work: Workspace, folder: Path, note: str) -> str:
     absent = [source.title for source in SOURCES.values() if source.title not in known]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     partial = (
-        "Incomplete runs were used as they are, and smaller ones where none exists."
+        "Incomplete runs were used, and smaller ones where none exists."
         if work.stored
         else ""
     )

@@ -19,9 +19,8 @@ _REFITTED: Final = 10  # points that are refitted at each of three sizes
     "Time of every run, against refitting twice",
     *_NEEDS,
     paper="No times are given; its code fits two models for every contribution.",
-    note="*minutes*: time to collect the run, without pauses. Columns *ms each* and *ms "
-    "refitted*: processor time per contribution, by the engine and by refitting the same model "
-    f"({_REFITTED} points at each of three sizes).",
+    note="*minutes*: to collect the run, without pauses. *ms each*, *ms refitted*: processor time "
+    f"per contribution, by the engine and by refits ({_REFITTED} points at three sizes).",
 )
 def speed(work: Workspace) -> Artifact:
     """List the runs, how long each took, and how long two fits per contribution would take."""
