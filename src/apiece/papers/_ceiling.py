@@ -141,8 +141,8 @@ def draw(table: pd.DataFrame) -> Any:
     "The highest R² that noise allows, by samples per size",
     *("grid", "models"),
     paper="Not shown; with 5,000 samples per size R² is at least 0.929 for MLP and SVM.",
-    note="1 less the variance of a mean of that many samples, divided by the variance of these means "
-    "over points; averaged over sizes. Dots: present samples.",
+    note="1 less the variance of a mean of so many samples, divided by its variance over points; "
+    "averaged over sizes. Dots: present samples.",
     draw=draw,
 )
 def ceilings(work: Workspace) -> Artifact:

@@ -98,9 +98,7 @@ def _opening(work: Workspace, folder: Path, note: str) -> str:
     absent = [source.title for source in SOURCES.values() if source.title not in known]
     missing = f"\nNot measured: {', '.join(absent)}.\n" if absent else ""
     partial = (
-        "Incomplete runs were used, and smaller ones where none exists."
-        if work.stored
-        else ""
+        "Incomplete runs were used, and smaller ones where none exists." if work.stored else ""
     )
     return f"""# The paper, measured again
 
