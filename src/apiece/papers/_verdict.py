@@ -201,7 +201,7 @@ def _variance(tables: Tables) -> Iterator[tuple[str, str, str, str]]:
         (TITLES["svm"], 1, 2),
         (TITLES["mlp"], 1, 2),
     ):
-        rows = table[table["model"] == title]
+        rows = table[(table["model"] == title) & table["median"].notna()]
         if rows.empty:
             continue
         inside = rows["median"].between(low, high)

@@ -62,6 +62,16 @@ def test_the_best_choice_may_be_worse_by_a_standard_error():
     assert scale == "50 repeats"
 
 
+def test_a_variance_that_no_point_shows_is_no_answer():
+    rows = [
+        {"data": data, "model": "MLP", "points": 60, "samples per size": 90, "median": median}
+        for data, median in (("IMDB", 0.7), ("HIGGS", float("nan")), ("MAGIC", 1.4))
+    ]
+    ((_, answer, numbers, _),) = judged(figure12=pd.DataFrame(rows))
+    assert answer == "yes on MAGIC; no on IMDB"
+    assert numbers == "median beta 0.70 to 1.40"
+
+
 def test_nothing_measured_is_no_verdict():
     assert judged() == []
     assert markdown_verdict(lambda _: pd.DataFrame()) == ""
