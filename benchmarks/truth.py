@@ -50,7 +50,7 @@ from _truth import means_at
 CHOSEN_ON = (
     *("magic", "electricity", "california_housing", "higgs", "adult", "pol", "spambase"),
     *("miniboone", "fried", "tails", "logits", "rare", "flipped", "mixture", "steps"),
-    *("categories", "moons", "mnist", "imdb"),
+    *("categories", "moons", "mnist", "imdb", "waves"),
 )
 SIZES = (150, 400, 1000)
 RANGE = (100, 1000)

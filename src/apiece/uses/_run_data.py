@@ -40,7 +40,32 @@ def data_of(run: Run) -> Dataset | None:
 
 
 def data_again(run: Run, what: str) -> Dataset:
-    """Read the data of a run again; raise if it is not in the file where it was."""
+    r"""Read the data of a run again.
+
+    Parameters
+    ----------
+    run
+        A run of data from a file.
+    what
+        Needs the data, for the error.
+
+    Raises
+    ------
+    PlanError
+        If the data are not in the file where they were.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import apiece
+    >>> file = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = file.write_text("x,y\n" + "0.5,no\n1.5,yes\n" * 30)
+    >>> data = apiece.Dataset.from_csv(file, target="y")
+    >>> run = apiece.collect(data, sizes=(10, 20), samples=3, random_state=0, progress=False)
+    >>> data_again(run, "advice").n_points
+    60
+    """
     data = run.manifest.dataset
     try:
         return read_again(data.source, data.fingerprint)
