@@ -142,6 +142,8 @@ class Population:
     apart
         Covariance of ``u`` of points apart, which theory does not describe, in units of the
         variance of the others at the reference size; None if there are none.
+    evidence
+        Mean log evidence of a point that the last step of learning began with, up to a constant.
     """
 
     s: FloatArray
@@ -150,6 +152,7 @@ class Population:
     noise_scale: NoiseScale
     trust: float = 1.0
     apart: FloatArray | None = None
+    evidence: float = -np.inf
 
     def posterior(self, sums: Sums, log_scale: FloatArray) -> Posterior:
         r"""Update the population by each point's contributions.
@@ -257,14 +260,14 @@ def learn(
     ease = min(1.0, len(square) / _MANY)  # few points take no time, and may need more steps
     steps, plain, last, least = _Steps(), now, -np.inf, np.inf
     for step in range(int(_STEPS / max(ease, 0.04))):
-        then, evidence = _improved(now, goal)
+        then = _improved(now, goal)
         at, there = _flat(now), _flat(then)
         change = float(np.abs(there - at).max())
-        fell = n_effective * (evidence - last) < -_FALL
+        fell = n_effective * (then.evidence - last) < -_FALL
         if fell or (step >= _STEPS * ease and change > least):  # it leapt astray
             steps, now, last, least = _Steps(), plain, -np.inf, np.inf
             continue
-        plain, last, least = then, evidence, change
+        plain, last, least = then, then.evidence, change
         if change < _TOLERANCE * ease**2:
             break
         now = _unflat(steps.leap(at, there), then)
@@ -284,8 +287,8 @@ class _Goal(NamedTuple):
     prior_points: float
 
 
-def _improved(now: Population, goal: _Goal) -> tuple[Population, float]:
-    """Take one step of expectation and maximisation; return where it leads, and the evidence."""
+def _improved(now: Population, goal: _Goal) -> Population:
+    """Take one step of expectation and maximisation."""
     sums, basis, log_scale, n_effective, centre, trusted, before, prior_points = goal
     data = sums
     if centre is not None:
@@ -316,7 +319,7 @@ def _improved(now: Population, goal: _Goal) -> tuple[Population, float]:
     s /= n_effective + prior_points + _FIRST_POINTS
     s *= np.clip(np.trace(s), *_SIGNAL) / np.trace(s)
     masses = n_effective * post.weight.mean(axis=0) + PRIOR_POINTS * basis.masses
-    return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum()), evidence
+    return replace(now, s=(s + s.T) / 2, masses=masses / masses.sum(), evidence=evidence)
 
 
 def _evidence(masses: FloatArray, post: Posterior, total: FloatArray) -> float:

@@ -48,7 +48,7 @@ from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolv
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.laws.student import normal_width_factor
-from apiece.records import Contributions, Moments, Table
+from apiece.records import POPULATION, Contributions, Moments, Table, scope_of
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
 # Points to a training set beyond which features are left out: so many, or this part of all points.
@@ -60,6 +60,7 @@ _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 class _Learned(NamedTuple):
     """What was learned from all points together."""
 
+    assumed: _Assumed
     population: Population  # for estimates
     cautious: Population  # for intervals, with noise scales that allow for heavy tails
     beta: float  # the decay of the noise that is common to all points
@@ -97,6 +98,15 @@ class _Prior(NamedTuple):
 
     def take(self, rows: Any) -> _Prior:
         return _Prior(*(None if column is None else column[rows] for column in self))
+
+
+class _Assumed(NamedTuple):
+    """What is assumed of the population before data."""
+
+    basis: FamilyBasis
+    prior: _Prior
+    source: str | None = None  # of the prior's curves
+    trusted: bool = False  # whether these are taken as they are
 
 
 @dataclass(frozen=True)
@@ -186,20 +196,14 @@ class Bayes(Estimator):
             return replace(self, prior=prior_laws).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
-        basis, centre, trusted = family.prior_basis(k_ref), self.prior, False
-        if centre is None and not family.needs_population:
-            centre = expected_laws(contributions)
-            if centre is not None:  # corrected by the contributions before
-                basis, trusted = basis.of_deviations(), True
-        prior = _Prior.of(centre, family, contributions.k_range)
-        learned = self._learn(contributions, basis, prior, trusted)
+        learned = self._learn(contributions, self._assumed(contributions, family, k_ref))
         total = contributions.counts()
         too_few = total < 3
-        found, pooled = self._posteriors(contributions, basis, prior, learned)
+        found, pooled = self._posteriors(contributions, learned)
         params, cov, noise = found.params, found.cov, found.noise
         for column in (params, cov, noise):
             column[too_few] = np.nan
-        if centre is None:
+        if learned.assumed.source is None:
             params, cov = pooled.with_total(params, cov)
         status = mark(
             len(total),
@@ -208,10 +212,7 @@ class Bayes(Estimator):
             (FitStatus.ONE_SIZE, found.one_size),
         )
         nans = np.full(len(total), np.nan)
-        settings = {
-            "family": family.word,
-            "prior": None if centre is None else centre.attrs.get("estimator", "laws"),
-        }
+        settings = {"family": family.word, "prior": learned.assumed.source}
         return Laws(
             family=family,
             params=params,
@@ -231,15 +232,31 @@ class Bayes(Estimator):
             diagnostics={"population": _described(learned)},
         )
 
-    def _posteriors(
-        self, contributions: Table, basis: FamilyBasis, prior: _Prior, learned: _Learned
-    ) -> tuple[_Posteriors, Pooled]:
+    def _assumed(self, contributions: Table, family: Family, k_ref: float) -> list[_Assumed]:
+        """Return what may be assumed of the population; the evidence decides between two."""
+        basis, k_range = family.prior_basis(k_ref), contributions.k_range
+        if self.prior is not None:
+            source = self.prior.attrs.get("estimator", "laws")
+            return [_Assumed(basis, _Prior.of(self.prior, family, k_range), source)]
+        if family.needs_population:
+            return [_Assumed(basis, _Prior(None, None))]
+        if scope_of(contributions.attrs) == POPULATION:
+            basis = basis.of_population()
+        choices = [_Assumed(basis, _Prior(None, None))]
+        theory = expected_laws(contributions)
+        if theory is not None:  # corrected by the contributions before
+            prior = _Prior.of(theory, family, k_range)
+            choices.append(_Assumed(basis.of_deviations(), prior, "theory", trusted=True))
+        return choices
+
+    def _posteriors(self, contributions: Table, learned: _Learned) -> tuple[_Posteriors, Pooled]:
         """Return the posterior of every point, block by block, and the pooled contributions."""
+        basis, prior = learned.assumed.basis, learned.assumed.prior
         parts, pooled = [], Pooled(basis)
         for rows, moments, even in blocks_by_chance(contributions, self.block):
             pooled.add(even, learned.beta)
             exponent = exponents(moments)
-            posterior = _posterior(moments, exponent, learned, basis, prior.take(rows))
+            posterior = _posterior(moments, exponent, learned, prior.take(rows))
             one_size = (moments.n > 0).sum(axis=1) < 2
             parts.append(_Posteriors(*posterior, all_zero(moments), one_size))
         return _Posteriors(*map(np.concatenate, zip(*parts, strict=True))), pooled
@@ -275,11 +292,8 @@ class Bayes(Estimator):
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(
-        self, contributions: Table, basis: FamilyBasis, prior: _Prior, trusted: bool
-    ) -> _Learned:
-        """Learn from some of the points: twice, since residuals of a first fit are needed."""
-        family, k_ref = basis.family, basis.k_ref
+    def _learn(self, contributions: Table, choices: list[_Assumed]) -> _Learned:
+        """Learn from some of the points, by what is assumed with the most evidence."""
         few = evenly_spread_points(contributions, _LEARNERS)
         sample = contributions.of(few)
         raw = sample.moments()
@@ -288,17 +302,28 @@ class Bayes(Estimator):
             sample = contributions.of(few)
             raw = sample.moments()
         if not len(few):
-            unseen = first(basis)
-            return _Learned(unseen, unseen, ASSUMED_DECAY, 1.0)
+            unseen = first(choices[0].basis)
+            return _Learned(choices[0], unseen, unseen, ASSUMED_DECAY, 1.0)
+        found = [self._learned(sample, raw, few, assumed) for assumed in choices]
+        return max(found, key=lambda learned: learned.population.evidence)
+
+    def _learned(
+        self, sample: Contributions, raw: Moments, few: Places, assumed: _Assumed
+    ) -> _Learned:
+        """Learn from points with moments: twice, since residuals of a first fit are needed."""
+        basis = assumed.basis
+        family, k_ref = basis.family, basis.k_ref
         exponent = exponents(raw)
         scaled, log_scale = rescaled(raw, exponent), 2 * np.log(2.0) * exponent
-        own = _in_units(prior.take(few), exponent)
+        own = _in_units(assumed.prior.take(few), exponent)
         beta = noise_decay(scaled, k_ref, exponent)
         sums = Sums.of(scaled, basis, k_ref, beta, own.shape)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
         def learned(sums: Sums, worth: float, **how: Any) -> Population:
-            return learn(sums, basis, log_scale, worth * many, centre=own.u, trusted=trusted, **how)
+            return learn(
+                sums, basis, log_scale, worth * many, centre=own.u, trusted=assumed.trusted, **how
+            )
 
         start = learned(sums, _GUESS)
         local, _, _ = _averaged(start, sums, log_scale, own, basis)
@@ -315,7 +340,13 @@ class Bayes(Estimator):
         q = (post.weight * post.q).sum(axis=1)
         worth_of_one = effective_sample_fraction(sample.point, z2)
         noise = NoiseScale.of(sums.unweighted(q), sums.n_contributions, log_scale, worth_of_one)
-        return _Learned(population, replace(cautious, noise_scale=noise), beta, worth)
+        return _Learned(
+            assumed,
+            population,
+            replace(cautious, noise_scale=noise),
+            beta,
+            worth,
+        )
 
     def _squares(
         self,
@@ -376,9 +407,10 @@ def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:
 
 
 def _posterior(
-    raw: Moments, exponent: AnyArray, learned: _Learned, basis: FamilyBasis, prior: _Prior
+    raw: Moments, exponent: AnyArray, learned: _Learned, prior: _Prior
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return parameters, covariances in local coordinates and noise scales of a block of points."""
+    basis = learned.assumed.basis
     family, k_ref = basis.family, basis.k_ref
     moments = rescaled(raw, exponent)
     own = _in_units(prior, exponent)

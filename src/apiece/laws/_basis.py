@@ -5,10 +5,11 @@ for the power law it is the one column $x^{-\alpha}$, for each $\alpha$ of a gri
 matrix $B$, a family is a list of shapes, and everything else is linear algebra.
 
 The prior of the population is defined here too: curves are assumed to be like the paper's power
-laws, with $\alpha \sim \mathcal{N}(1, 0.3)$. What contributions to the population are beyond
-second-order theory falls faster, with $\alpha \sim \mathcal{N}(2.25, 0.3)$. A few points are not
-what theory says: their deviations are like laws of points of which nothing is known,
-$\alpha \sim \mathcal{N}(1, 0.5)$, and larger.
+laws, with $\alpha \sim \mathcal{N}(1, 0.3)$ for given scoring rows. Contributions to the population
+may fall faster, by theory as $k^{-2}$, but not for every model: $\alpha \sim \mathcal{N}(1.5,
+0.75)$. What they are beyond second-order theory falls faster still, $\alpha \sim \mathcal{N}(2.25,
+0.3)$. A few points are not what theory says: their deviations are larger, and like laws of points
+of which nothing is known, $\alpha \sim \mathcal{N}(1, 0.5)$.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 DECAY: Final = 1.0  # of the curves of a population, before data is seen, and its spread
 SPREAD: Final = 0.3
+_DECAY_OF_POPULATION: Final = 1.5  # of contributions to the population
+_SPREAD_OF_POPULATION: Final = 0.75
 _DECAY_OF_DEVIATIONS: Final = 2.25  # from theory
 _SPREAD_OF_DEVIATIONS: Final = 0.3  # standard deviation of that decay
 _SPREAD_APART: Final = 0.5  # the same for points that are not what theory says
@@ -105,6 +108,14 @@ class FamilyBasis:
             *family.priors(k_ref),
         )
 
+    def of_population(self) -> FamilyBasis:
+        """Return the basis with priors for contributions to the population.
+
+        Families of several shapes stay as they are: their grids hold such curves.
+        """
+        prior, wide = self._moments(_DECAY_OF_POPULATION, _SPREAD_OF_POPULATION)
+        return self if self.n_shapes > 1 else replace(self, prior=prior, wide_prior=wide)
+
     def of_deviations(self) -> FamilyBasis:
         """Return the basis with priors for deviations from what theory expects of the population.
 
@@ -114,12 +125,8 @@ class FamilyBasis:
         """
         if self.n_shapes > 1:
             return self
-
-        def columns(x: FloatArray) -> FloatArray:
-            return self.columns(x, 0)
-
-        prior, _ = power_law_moments(columns, _DECAY_OF_DEVIATIONS, _SPREAD_OF_DEVIATIONS)
-        apart, _ = power_law_moments(columns, DECAY, _SPREAD_APART)
+        prior, _ = self._moments(_DECAY_OF_DEVIATIONS, _SPREAD_OF_DEVIATIONS)
+        apart, _ = self._moments(DECAY, _SPREAD_APART)
         shares = np.array([1 - _SHARE_APART, _SHARE_APART])
         return replace(
             self,
@@ -128,6 +135,10 @@ class FamilyBasis:
             apart=_SIZE_APART / apart.sum() * apart,  # all columns are 1 where x is
             masses=(shares[:, None] * self.masses).ravel(),
         )
+
+    def _moments(self, decay: float, spread: float) -> tuple[FloatArray, FloatArray]:
+        """Return `power_law_moments` of the first shape."""
+        return power_law_moments(lambda x: self.columns(x, 0), decay, spread)
 
     @property
     def n_shapes(self) -> int:

@@ -141,7 +141,7 @@ def test_plain_steps_from_where_learning_ended_lead_nowhere(truth):
     learned = now = learn(sums, basis, log_scale, 1000)
     goal = _Goal(sums, basis, log_scale, 1000, None, False, basis.prior, PRIOR_POINTS)
     for _ in range(100):
-        now, _ = _improved(now, goal)
+        now = _improved(now, goal)
     assert_allclose(now.s, learned.s, atol=0.003 * learned.s.max())
     assert_allclose(now.masses, learned.masses, atol=0.003)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from apiece.estimators import Bayes
 from apiece.estimators._rows import _block_effects
@@ -64,6 +64,58 @@ def test_deviations_from_theory_fall_faster_than_laws_do():
     assert beyond[1] / beyond[0] < 0.15
     power = Power().prior_basis(300.0)
     assert power.of_deviations() is power
+
+
+def contributions(truth, *, noise, theory=None, n=200, seed=0):
+    """Return contributions of points about the population, 60 of each, with theory or not."""
+    rng, samples = np.random.default_rng(seed), 60
+    point = np.repeat(np.arange(n), samples)
+    k = np.round(np.exp(rng.uniform(np.log(100), np.log(1000), len(point)))).astype(int)
+    delta = truth(k)[point, np.arange(len(k))] + noise * (100 / k) ** 1.5 * rng.normal(size=len(k))
+    table = Contributions.from_arrays(
+        task=np.tile(np.arange(samples), n),
+        k=k,
+        point=point,
+        delta=delta,
+        attrs={"design": {"name": "log-uniform", "scoring": "rotating"}},
+    )
+    return table if theory is None else replace(table, theory=theory)
+
+
+def test_theory_is_taken_where_contributions_agree_with_it_and_left_where_they_do_not():
+    rng, sizes, noise = np.random.default_rng(4), np.array([100.0, 300.0, 1000.0]), 4e-4
+    height = 1e-4 * rng.normal(size=(200, 1))
+
+    def truth(k):
+        return height * (100 / np.asarray(k)) ** 1.4
+
+    other = 1e-4 * rng.normal(size=(200, 1)) * (100 / sizes) ** 2
+    right, wrong = (Theory(sizes, curves[:, :, None]) for curves in (truth(sizes), other))
+    laws = [
+        Bayes().fit(contributions(truth, noise=noise, theory=theory))
+        for theory in (right, wrong, None)
+    ]
+    assert [each.attrs["settings"]["prior"] for each in laws] == ["theory", None, None]
+    assert_array_equal(laws[1].params, laws[2].params)
+    at = np.array([100, 300, 1000])
+    errors = [np.abs(each.mean(at) - truth(at)).mean(axis=0) for each in laws]
+    assert (errors[0] < 0.5 * errors[2]).all()
+
+
+def test_contributions_to_the_population_may_fall_faster():
+    basis, x = Series().prior_basis(300.0), np.array([[0.25, 1.0]])
+    terms = basis.columns(x, 0)[0]
+    fixed, population = (
+        np.sqrt(np.diag(terms @ each.prior @ terms.T)) for each in (basis, basis.of_population())
+    )
+    assert population[0] / population[1] > 2 * fixed[0] / fixed[1]
+    power = Power().prior_basis(300.0)
+    assert power.of_population() is power
+    height = 1e-3 * np.random.default_rng(5).normal(size=(20, 1))
+    table = contributions(lambda k: height * (100 / k) ** 2, noise=3e-3, n=20)
+    given = replace(table, attrs={"design": {"name": "log-uniform"}})
+    ends = [np.abs(Bayes().fit(each).mean([100, 300])).mean(axis=0) for each in (table, given)]
+    assert ends[0][0] / ends[0][1] > 1.1 * ends[1][0] / ends[1][1]
 
 
 def test_few_points_that_are_not_what_theory_says_keep_their_laws_and_do_not_blur_the_others():
