@@ -191,7 +191,9 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     if not isinstance(plan, TrainingPlan):
         sizes += tuple(factor * plan.design.k_max for factor in _BEYOND)
     is_rotating = isinstance(plan, DrawnPlan) and sample is None
-    if is_rotating and not surrogate.describes(round(middle((plan.design.k_min, plan.design.k_max)))):
+    if is_rotating and not surrogate.describes(
+        round(middle((plan.design.k_min, plan.design.k_max)))
+    ):
         return table
     terms = {}
     if sample is None or sample.is_of_the_pool:
