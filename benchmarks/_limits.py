@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from apiece.uses._outside import folds_of, forest_of_halves, mixed, predict
 from apiece.uses._plausible import mixture_weights
-from apiece.uses._wrong import _calibrated, _log_right
+from apiece.uses._wrong import _calibrated, _Rows
 
 MOST = 6_000  # other rows that ideal models are trained on
 FEW = 3  # classes up to which all kinds of models are tried
@@ -69,8 +69,8 @@ def own_probas(X, noisy, truth, n_classes: int, seed: int) -> Iterator[Any]:
     kinds.append(forest_of_halves(X, noisy, np.ones(len(noisy), dtype=bool), n_classes, seed))
     together = mixed(np.stack(kinds), noisy)
     for proba in (together, *kinds) if n_classes <= FEW else (together,):
-        log = np.log(np.clip(proba, 1e-4, 1.0))
-        yield np.exp(_log_right(_calibrated(log, truth, 0.0).x, log))
+        rows = _Rows.of(proba, truth, np.ones(len(truth), dtype=bool))
+        yield np.exp(rows.log_right(_calibrated(rows, 0.0).x))
 
 
 def relabelled(proba, noisy, share: float) -> Iterator[Any]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _THEORY_SIZES = 5  # sizes at which theory is stored for each point; it is smooth between them
+_BEYOND = (2, 4)  # times the largest size at which it is stored, too: it reaches farther than data
 
 
 _MOST = 1_000  # points of a training set by default
@@ -187,8 +188,12 @@ def point_table(dataset: Dataset, plan: DrawnPlan | TrainingPlan, engine: Engine
     if not ((uses_theory or sample is not None) and surrogate.is_available):
         return table
     sizes = log_spaced(plan.design.k_min, plan.design.k_max, _THEORY_SIZES)
+    if not isinstance(plan, TrainingPlan):
+        sizes += tuple(factor * plan.design.k_max for factor in _BEYOND)
     is_rotating = isinstance(plan, DrawnPlan) and sample is None
-    if is_rotating and not surrogate.describes(round(middle((sizes[0], sizes[-1])))):
+    if is_rotating and not surrogate.describes(
+        round(middle((plan.design.k_min, plan.design.k_max)))
+    ):
         return table
     terms = {}
     if sample is None or sample.is_of_the_pool:

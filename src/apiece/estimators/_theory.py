@@ -31,6 +31,7 @@ from apiece.records import Contributions, Table, Theory
 NOISE_DECAY: Final = 1.5  # noise falls about as k^-1.5
 _SIGNAL: Final = 2.0  # expected contributions fall about as k^-2
 _LEAST_SCALE: Final = 0.1  # least scale over the median: quiet points do not decide alone
+_BEYOND: Final = 0.3  # weight of sizes beyond those that were sampled
 _STEPS: Final = 200
 _TINY: Final = 1e-300
 
@@ -68,9 +69,11 @@ def expected_laws(table: Table) -> Laws | None:
     if theory is None or theory.terms.shape[2] != 1:
         return None
     family, sizes = Series(), theory.sizes
-    basis = family.basis(sizes) * sizes[:, None] ** _SIGNAL
+    # Sizes beyond those that were sampled hold the curve there, and matter less.
+    unit = sizes**_SIGNAL * np.where(sizes > table.k_range[1], _BEYOND, 1.0)
+    basis = family.basis(sizes) * unit[:, None]
     scale = np.abs(basis).max(axis=0)
-    target = (theory.terms[:, :, 0] * sizes**_SIGNAL).T
+    target = (theory.terms[:, :, 0] * unit).T
     params = (np.linalg.lstsq(basis / scale, target, rcond=None)[0] / scale[:, None]).T
     return Laws.from_arrays(
         family=family,

@@ -51,7 +51,7 @@ def advice_for(
     """Judge every row of a dataset, and measure what following the advice does.
 
     Points are judged, and validation rows that have ids. Other validation rows are trusted: they
-    are never changed, and score as they are.
+    are never changed, score as they are, and tell wrong targets from rows that are hard to know.
 
     Parameters
     ----------
@@ -74,7 +74,9 @@ def advice_for(
     choices = (LABELS if table.n_classes else VALUES) if len(doubt.order) else (KEEP,)
     rate = np.where(table.is_trusted, 0.0, doubt.rate.likeliest)
     weight = np.ones(len(rate)) if table.n_classes else doubt.probability
-    scores = Scores.empty(len(choices), weight, rate, table.n_classes, doubt.rate.sure)
+    scores = Scores.empty(
+        len(choices), weight, rate, table.is_trusted, table.n_classes, doubt.rate.sure
+    )
     for number in track(range(_FOLDS)) if len(choices) > 1 else ():
         rest, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         part = table.take(rest)
@@ -155,28 +157,26 @@ class _Doubt:
     @classmethod
     def of(cls, table: _Table, fold: IntArray, seed: int, known: _Doubt | None = None) -> _Doubt:
         """Doubt rows by models of the other folds, at the rate of a larger table if it is known."""
-        target, judged = table.target, np.flatnonzero(~table.is_trusted)
+        target, is_trusted, judged = table.target, table.is_trusted, ~table.is_trusted
         each = outside(
             table.X, target, fold, n_classes=table.n_classes, seed=seed, groups=table.groups
         )
         found, rate = mixed(each, target), None if known is None else known.rate
-        label, to = target[judged], target.copy()
+        label, to = target, target.copy()
         if table.n_classes:
             # A linear model is the steadier one: what it cannot fit it cannot learn.
-            rate = rate or rate_of_wrong((found[judged], each[0][judged]), label)
-            suspicion = suspect_labels(found[judged], label, rate)
+            rate = rate or rate_of_wrong((found, each[0]), target, is_trusted)
+            suspicion = suspect_labels(found, target, is_trusted, rate)
             chance = found[np.arange(len(target)), target]
         else:
-            suspicion = suspect_values(found[judged], label, rate)
+            suspicion = suspect_values(found, target, is_trusted, rate)
             rate = suspicion.rate
-            label = (label > suspicion.to).astype(np.int64)
-            chance = np.ones(len(target))
-            chance[judged] = 1 - suspicion.wrong
-        to[judged] = suspicion.to
-        is_doubtful = np.zeros(len(target), dtype=bool)
-        is_doubtful[judged] = suspicion.wrong >= _DOUBTED
+            label = (target > suspicion.to).astype(np.int64)
+            chance = 1 - suspicion.wrong
+        to[judged] = suspicion.to[judged]
+        is_doubtful = suspicion.wrong >= _DOUBTED
         order, ends = _parts(suspicion.wrong, label, is_even=not table.n_classes)
-        return cls(target, judged[order], ends, to, is_doubtful, chance, rate)
+        return cls(target, order, ends, to, is_doubtful, chance, rate)
 
     def follow(self, choice: Choice) -> tuple[AnyArray, BoolArray, BoolArray]:
         """Return the targets then, which rows are kept, and which are relabelled."""

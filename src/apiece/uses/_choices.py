@@ -6,9 +6,10 @@ probabilities $p$ predicts the given label with $\rho / (C - 1) + (1 - \rho C / 
 that is what is scored, for every refit alike: a proper score of $p$, in which a wrong label costs
 little. Rows that are hard, and not wrong, cost little then, too, and a model from which they were
 taken out seems better than it is: so a change of labels must also gain if fewer are wrong, by 5 %
-of all rows or half of the wrong ones. Accuracy on the given labels, divided by $1 - \rho C / (C -
-1)$, is unbiased. For quantities, rows count by the probability that their value is right. Without
-wrong labels both are the plain scores.
+of all rows or half of the wrong ones. Rows whose targets are trusted score as they are, and where
+there are some a change must gain on them instead. Accuracy on the given labels, divided by
+$1 - \rho C / (C - 1)$, is unbiased. For quantities, rows count by the probability that their value
+is right. Without wrong labels both are the plain scores.
 
 A set must gain, labels by a standard error at least; accuracy must not fall; and the standard
 errors of the gain and those by which the finder is sure must add up to three.
@@ -54,16 +55,23 @@ class Scores:
     miss: FloatArray  # one less accuracy, or squared errors
     weight: FloatArray  # of every row, shape (n,)
     rate: FloatArray  # how probably the label of a row is wrong, before looking, shape (n,)
+    is_trusted: BoolArray  # rows whose targets are right for certain, shape (n,)
     n_classes: int
     sure: float  # standard errors by which wrong targets explain the table better than none
 
     @classmethod
     def empty(
-        cls, n_choices: int, weight: FloatArray, rate: FloatArray, n_classes: int, sure: float
+        cls,
+        n_choices: int,
+        weight: FloatArray,
+        rate: FloatArray,
+        is_trusted: BoolArray,
+        n_classes: int,
+        sure: float,
     ) -> Scores:
         """Return zeros, to be filled fold by fold."""
         loss, wary, miss = (np.zeros((n_choices, len(rate))) for _ in range(3))
-        return cls(loss, wary, miss, weight, rate, n_classes, sure)
+        return cls(loss, wary, miss, weight, rate, is_trusted, n_classes, sure)
 
     def add(
         self, choice: int, test: IntArray, target: AnyArray, loss: Loss, prediction: Any
@@ -102,8 +110,10 @@ class Scores:
         return change < -matters * mean_of(self.loss[0], self.weight)[0]
 
     def is_wary(self, choice: int, than: int, rows: BoolArray) -> bool:
-        """Return whether a choice also gains if fewer labels are wrong than is likeliest."""
-        return mean_of(self.wary[than, rows] - self.wary[choice, rows], self.weight[rows])[0] >= 0
+        """Return whether a choice gains on trusted rows, or else if fewer labels are wrong."""
+        trusted = rows & self.is_trusted
+        score, rows = (self.loss, trusted) if trusted.any() else (self.wary, rows)
+        return mean_of(score[than, rows] - score[choice, rows], self.weight[rows])[0] >= 0
 
     def is_possible(self, choice: int) -> bool:
         """Return whether the model could be trained on every fold."""

@@ -9,6 +9,9 @@ are distributed, or they have wide noise added. All of this, which kind of stray
 and what share of all, is what makes the targets likeliest (expectation and maximisation); the
 evidence is the likelihood ratio against no stray values.
 
+Where some values are right for certain, as many of the others are expected to be stray as of these:
+only what is beyond that is wrong.
+
 A value is doubted only if it is clearly likelier as a stray one: where predictions say little, the
 share of stray values alone would make all of them doubtful.
 
@@ -45,7 +48,10 @@ _WINDOW: Final = 0.1  # share of the rows whose residuals give the scale at a pr
 
 
 def suspect_values(
-    predicted: FloatArray, values: FloatArray, rate: Rate | None = None
+    predicted: FloatArray,
+    values: FloatArray,
+    is_trusted: BoolArray,
+    rate: Rate | None = None,
 ) -> Suspicion:
     """Return how probably each value has nothing to do with its row.
 
@@ -55,35 +61,36 @@ def suspect_values(
         Predictions by models that have not seen the row, shape ``(n,)``.
     values
         Given targets, shape ``(n,)``.
+    is_trusted
+        Which of them are right for certain, shape ``(n,)``: they say what right values are like.
     rate
-        Share of wrong values if it is known; None estimates it.
+        Share of wrong values among the others if it is known; None estimates it.
     """
     none = Suspicion(np.zeros(len(values)), predicted, Rate(0.0, 0.0, 0.0))
-    is_judged = _is_rare(values)
+    is_rare = _is_rare(values)
+    is_judged = is_rare & ~is_trusted
     centre, spread = values.mean(), values.std()
     if not spread > 0 or is_judged.sum() < _FEWEST:
         return none
     y, f = (values - centre) / spread, (predicted - centre) / spread
     scale = _scale(f, np.abs(y - f - np.median(y - f)))
-    judged = y[is_judged]
-    data = _Rows(judged, f[is_judged], scale[is_judged], _density_of_others(judged))
+    density = np.zeros(len(y))
+    density[is_rare] = _density_of_others(y[is_rare])
+    data = _Rows(y[is_rare], f[is_rare], scale[is_rare], density[is_rare], is_trusted[is_rare])
     first = _Mixture.first(data)
-    right = _fitted(first, data)
+    right = max((_fitted(each, data) for each in first.without_wrong(data)), key=_likelihood)
     found = [
-        max(
-            (_fitted(replace(first, rate=start, width=width), data) for start in _STARTS),
-            key=lambda fit: fit.log_likelihood,
-        )
+        max((_fitted(each, data) for each in first.with_wrong(data, width)), key=_likelihood)
         for width in (None, _WIDE)
     ]
     evidence = [2 * (each.log_likelihood - right.log_likelihood) for each in found]
     kind = int(evidence[1] > max(evidence[0], _NOISE_EVIDENCE))
     more = evidence[kind] - (_NOISE_EVIDENCE if kind else EVIDENCE)
     if rate is None:
-        share = found[kind].rate if more > 0 else 0.0
+        share = found[kind].share_of_wrong() if more > 0 else 0.0
         rate = Rate(share, share, float(np.sqrt(max(more, 0.0))))
     wrong = np.zeros(len(values))
-    wrong[is_judged] = _doubted(replace(found[kind], rate=rate.careful).wrong(data)[0], rate)
+    wrong[is_rare] = _doubted(found[kind].wrong(data, rate.careful), rate)
     to = found[kind].line(f) * spread + centre
     return Suspicion(wrong, to, rate)
 
@@ -96,6 +103,7 @@ class _Rows:
     f: FloatArray
     scale: FloatArray
     density: FloatArray  # of all other targets at each one
+    is_trusted: BoolArray
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,8 @@ class _Mixture:
     scales: tuple[float, float]
     tails: tuple[int, int]  # places in `_TAILS`
     rate: float  # share of stray values; 0 stays
+    usual: float  # the same among those that are right for certain
+    is_usual: bool  # whether both are the same
     width: float | None  # of added noise, in scales; None for values drawn from all
     log_likelihood: float
 
@@ -115,7 +125,23 @@ class _Mixture:
     def first(cls, rows: _Rows) -> _Mixture:
         """Return a start without stray values."""
         middle = float(np.median(rows.y - rows.f))
-        return cls(middle, 1.0, 0.5, (1.0, 1.0), (_FIRST_TAIL, _FIRST_TAIL), 0.0, None, -np.inf)
+        tails = (_FIRST_TAIL, _FIRST_TAIL)
+        return cls(middle, 1.0, 0.5, (1.0, 1.0), tails, 0.0, 0.0, True, None, -np.inf)
+
+    def without_wrong(self, rows: _Rows) -> list[_Mixture]:
+        """Return starts without wrong values: with stray ones only if they can be right."""
+        starts = _STARTS if rows.is_trusted.any() else ()
+        return [self, *(replace(self, rate=start, usual=start) for start in starts)]
+
+    def with_wrong(self, rows: _Rows, width: float | None) -> list[_Mixture]:
+        """Return starts with wrong values."""
+        usual = 0.5 if rows.is_trusted.any() else 0.0
+        each = [replace(self, rate=start, usual=usual * start) for start in _STARTS]
+        return [replace(one, is_usual=False, width=width) for one in each]
+
+    def share_of_wrong(self) -> float:
+        """Return the share of wrong values among those that may be wrong."""
+        return max(0.0, (self.rate - self.usual) / (1 - self.usual))
 
     def line(self, f: FloatArray) -> FloatArray:
         """Return where right values lie."""
@@ -125,7 +151,13 @@ class _Mixture:
         """Return residuals in scales of their prediction."""
         return np.asarray((rows.y - self.line(rows.f)) / rows.scale)
 
-    def wrong(self, rows: _Rows) -> tuple[FloatArray, float]:
+    def wrong(self, rows: _Rows, share: float) -> FloatArray:
+        """Return how probably each value is wrong, if this share of them is."""
+        rate = share + (1 - share) * self.usual
+        stray, _ = replace(self, rate=rate).stray(rows)
+        return np.where(rows.is_trusted, 0.0, stray * share / max(rate, 1e-300))
+
+    def stray(self, rows: _Rows) -> tuple[FloatArray, float]:
         """Return how probably each value is stray, and the log likelihood of all."""
         residual = self.residuals(rows)
         right = np.empty(len(residual))
@@ -136,13 +168,14 @@ class _Mixture:
             stray = rows.density
         else:
             stray = _normal(residual / self.width) / self.width / rows.scale
-        stray, right = self.rate * stray, (1 - self.rate) * right
+        rate = np.where(rows.is_trusted, self.usual, self.rate)
+        stray, right = rate * stray, (1 - rate) * right
         total = np.maximum(stray + right, 1e-300)
         return stray / total, float(np.log(total).sum())
 
-    def improved(self, rows: _Rows, wrong: FloatArray) -> _Mixture:
-        """Return what is likeliest if values are wrong with these probabilities."""
-        residual, right = self.residuals(rows), 1 - wrong
+    def improved(self, rows: _Rows, stray: FloatArray) -> _Mixture:
+        """Return what is likeliest if values are stray with these probabilities."""
+        residual, right = self.residuals(rows), 1 - stray
         weight = np.empty(len(residual))
         scales, tails = list(self.scales), list(self.tails)
         for side, (is_here, _) in enumerate(_sides(residual, self.above)):
@@ -155,7 +188,7 @@ class _Mixture:
         start, slope = _line(rows, weight)
         width = self.width
         if width is not None:
-            spread = float(np.sqrt(wrong @ residual**2 / max(float(wrong.sum()), 1e-300)))
+            spread = float(np.sqrt(stray @ residual**2 / max(float(stray.sum()), 1e-300)))
             width = max(spread, _WIDE * max(scales))
         return replace(
             self,
@@ -164,7 +197,8 @@ class _Mixture:
             above=float(np.clip(share, 1 - _UNEVEN, _UNEVEN)),
             scales=(scales[0], scales[1]),
             tails=(tails[0], tails[1]),
-            rate=min(float(wrong.mean()), _MOST) if self.rate > 0 else 0.0,
+            rate=_mean(stray[~rows.is_trusted | self.is_usual]),
+            usual=_mean(stray[rows.is_trusted | self.is_usual]),
             width=width,
         )
 
@@ -173,13 +207,21 @@ def _fitted(mixture: _Mixture, rows: _Rows) -> _Mixture:
     """Return the likeliest mixture, by expectation and maximisation."""
     last = -np.inf
     for _ in range(_STEPS):
-        wrong, log_likelihood = mixture.wrong(rows)
+        stray, log_likelihood = mixture.stray(rows)
         mixture = replace(mixture, log_likelihood=log_likelihood)
         if abs(log_likelihood - last) < _TOLERANCE:
             break
         last = log_likelihood
-        mixture = mixture.improved(rows, wrong)
+        mixture = mixture.improved(rows, stray)
     return mixture
+
+
+def _likelihood(mixture: _Mixture) -> float:
+    return mixture.log_likelihood
+
+
+def _mean(stray: FloatArray) -> float:
+    return min(float(stray.mean()), _MOST) if len(stray) else 0.0
 
 
 def _doubted(wrong: FloatArray, rate: Rate) -> FloatArray:

@@ -15,6 +15,11 @@ of them, a linear model, does not speak against it. Where its classes overlap so
 know, it has no say. A label is wrong with the posterior probability that follows. It is doubted
 only if the features speak against it too: if another class has the larger likelihood, whatever the
 base rates are.
+
+Classes that overlap and labels that are wrong can make the same table, so the labels alone cannot
+tell them apart. Rows with right labels can: their labels follow $q$ itself, $\rho = 0$. Their
+classes may be somewhat more or less frequent than those of the others, $b_c + s_c$ with
+$s_c \sim \mathcal{N}(0, 1)$.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 EVIDENCE: Final = 2.7  # twice a logarithm of likelihoods, which chance exceeds in 5 of 100 tables
 _REJECTED: Final = 4.0  # the same for a share that is too large: two standard errors
@@ -69,7 +74,9 @@ class Suspicion(NamedTuple):
     rate: Rate
 
 
-def rate_of_wrong(probas: tuple[FloatArray, FloatArray], labels: IntArray) -> Rate:
+def rate_of_wrong(
+    probas: tuple[FloatArray, FloatArray], labels: IntArray, is_trusted: BoolArray
+) -> Rate:
     r"""Return the share of wrong labels.
 
     Evidence $E$ is twice the logarithm of a ratio of likelihoods, so a share is about $\sqrt E$
@@ -84,8 +91,10 @@ def rate_of_wrong(probas: tuple[FloatArray, FloatArray], labels: IntArray) -> Ra
         its own, and which may add to the evidence.
     labels
         Given class codes, shape ``(n,)``.
+    is_trusted
+        Which labels are right for certain, shape ``(n,)``.
     """
-    first, second = (_Profile.of(proba, labels) for proba in probas)
+    first, second = (_Profile.of(_Rows.of(proba, labels, is_trusted)) for proba in probas)
     if max(first.evidence, second.evidence) < EVIDENCE:
         return Rate(0.0, 0.0, 0.0)
     likeliest = second.at_most(first.likeliest)
@@ -94,7 +103,9 @@ def rate_of_wrong(probas: tuple[FloatArray, FloatArray], labels: IntArray) -> Ra
     return Rate(likeliest, likeliest * (1 - 1 / sure), sure)
 
 
-def suspect_labels(proba: FloatArray, labels: IntArray, rate: Rate) -> Suspicion:
+def suspect_labels(
+    proba: FloatArray, labels: IntArray, is_trusted: BoolArray, rate: Rate
+) -> Suspicion:
     """Return how probably each label is wrong, with a careful share of wrong ones.
 
     Parameters
@@ -103,31 +114,51 @@ def suspect_labels(proba: FloatArray, labels: IntArray, rate: Rate) -> Suspicion
         Probabilities of the classes by models that have not seen the row, ``(n, n_classes)``.
     labels
         Given class codes, shape ``(n,)``.
+    is_trusted
+        Which labels are right for certain, shape ``(n,)``: these are never wrong.
     rate
-        Share of wrong labels.
+        Share of wrong labels among the others.
     """
-    log = np.log(np.clip(proba, _TINY, 1.0))
-    right = np.exp(_log_right(_calibrated(log, labels, rate.careful).x, log))
-    return Suspicion(*_posterior(right, labels, rate.careful), rate)
+    rows = _Rows.of(proba, labels, is_trusted)
+    right = np.exp(rows.log_right(_calibrated(rows, rate.careful).x))
+    wrong, to = _posterior(right, labels, rate.careful)
+    return Suspicion(np.where(is_trusted, 0.0, wrong), to, rate)
+
+
+class _Rows(NamedTuple):
+    """Given labels, and what models that have not seen the rows say of them."""
+
+    log: FloatArray  # logarithms of probabilities, (n, n_classes)
+    labels: IntArray
+    is_trusted: BoolArray
+
+    @classmethod
+    def of(cls, proba: FloatArray, labels: IntArray, is_trusted: BoolArray) -> _Rows:
+        return cls(np.log(np.clip(proba, _TINY, 1.0)), labels, is_trusted)
+
+    def log_right(self, theta: FloatArray) -> FloatArray:
+        """Return logarithms of the probabilities of the right classes, ``(n, n_classes)``."""
+        n_classes = self.log.shape[1]
+        shift = self.is_trusted[:, None] * theta[1 + n_classes : 1 + 2 * n_classes]
+        score = np.exp(theta[0]) * self.log + theta[1 : 1 + n_classes] + shift
+        return np.asarray(log_softmax(score, axis=1))
 
 
 class _Profile(NamedTuple):
     """Likelihood of shares of wrong labels."""
 
-    log: FloatArray
-    labels: IntArray
+    rows: _Rows
     likeliest: float
     best: float  # least sum of negative logarithms
     evidence: float  # twice how much larger that is without wrong labels
 
     @classmethod
-    def of(cls, proba: FloatArray, labels: IntArray) -> _Profile:
-        log = np.log(np.clip(proba, _TINY, 1.0))
-        plain = _calibrated(log, labels, 0.0)
-        fits = [_calibrated(log, labels, None, (*plain.x, start)) for start in _STARTS]
+    def of(cls, rows: _Rows) -> _Profile:
+        plain = _calibrated(rows, 0.0)
+        fits = [_calibrated(rows, None, (*plain.x, start)) for start in _STARTS]
         best = min(fits, key=lambda fit: fit.fun)
-        rate = _rate_of(best.x[-1], proba.shape[1])
-        return cls(log, labels, rate, float(best.fun), float(2 * (plain.fun - best.fun)))
+        rate = _rate_of(best.x[-1], rows.log.shape[1])
+        return cls(rows, rate, float(best.fun), float(2 * (plain.fun - best.fun)))
 
     def at_most(self, rate: float) -> float:
         """Return a share, lowered to where it is not too large for these predictions."""
@@ -142,12 +173,7 @@ class _Profile(NamedTuple):
     def _is_possible(self, rate: float) -> bool:
         if rate <= self.likeliest:
             return True
-        return float(2 * (_calibrated(self.log, self.labels, rate).fun - self.best)) < _REJECTED
-
-
-def _log_right(theta: FloatArray, log: FloatArray) -> FloatArray:
-    """Return logarithms of the probabilities of the right classes, shape ``(n, n_classes)``."""
-    return np.asarray(log_softmax(np.exp(theta[0]) * log + theta[1 : 1 + log.shape[1]], axis=1))
+        return float(2 * (_calibrated(self.rows, rate).fun - self.best)) < _REJECTED
 
 
 def _rate_of(free: float, n_classes: int) -> float:
@@ -155,32 +181,34 @@ def _rate_of(free: float, n_classes: int) -> float:
     return float(0.9 * (n_classes - 1) / n_classes / (1 + np.exp(-free)))
 
 
-def _calibrated(log: FloatArray, labels: IntArray, rate: float | None, start: Any = None) -> Any:
-    """Return the likeliest ``log a`` and ``b``, and the rate unless it is given.
+def _calibrated(rows: _Rows, rate: float | None, start: Any = None) -> Any:
+    """Return the likeliest ``log a``, ``b`` and ``s``, and the rate unless it is given.
 
     ``start`` holds the parameters and the rate where the search begins.
     """
     from scipy.optimize import minimize
 
-    n, n_classes = log.shape
-    rows, n_theta = np.arange(n), n_classes + 1
+    n_classes, labels, each = rows.log.shape[1], rows.labels, np.arange(len(rows.log))
+    n_theta = 1 + 2 * n_classes
     most = 0.9 * (n_classes - 1) / n_classes
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         share = _rate_of(theta[-1], n_classes) if rate is None else rate
-        other = share / (n_classes - 1)
-        right = np.exp(_log_right(theta, log))
-        own = right[rows, labels]
+        other = np.where(rows.is_trusted, 0.0, share / (n_classes - 1))
+        right = np.exp(rows.log_right(theta))
+        own = right[each, labels]
         seen = np.maximum(other + (1 - other * n_classes) * own, 1e-12)
         slope = -(1 - other * n_classes) * own / seen
         by_score = -slope[:, None] * right
-        by_score[rows, labels] += slope
+        by_score[each, labels] += slope
         gradient = np.empty(len(theta))
         # A weak prior holds the calibration near that of the models.
-        gradient[0] = np.exp(theta[0]) * (by_score * log).sum() + theta[0]
-        gradient[1:n_theta] = by_score.sum(axis=0) + theta[1:n_theta]
+        gradient[0] = (by_score * rows.log).sum() * np.exp(theta[0])
+        gradient[1 : 1 + n_classes] = by_score.sum(axis=0)
+        gradient[1 + n_classes : n_theta] = by_score[rows.is_trusted].sum(axis=0)
+        gradient[:n_theta] += theta[:n_theta]
         if rate is None:
-            by_rate = -((1 - own * n_classes) / (n_classes - 1) / seen).sum()
+            by_rate = ((own * n_classes - 1) / seen)[~rows.is_trusted].sum() / (n_classes - 1)
             gradient[-1] = by_rate * share * (1 - share / most)
         prior = 0.5 * float(theta[:n_theta] @ theta[:n_theta])
         return float(prior - np.log(seen).sum()), gradient

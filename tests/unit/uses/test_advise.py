@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import apiece
 from apiece import Dataset, PlanError
 from apiece.uses import ADVICE, Advice
-from apiece.uses._wrong import rate_of_wrong
+from apiece.uses._wrong import rate_of_wrong, suspect_labels
 
 
 def table(n=400, share=0.1, seed=0, gap=2.2):
@@ -240,22 +240,56 @@ def labels_and_chances(n=4_000):
     return y, flipped, np.column_stack([1 - right, right])
 
 
+def share_of_wrong(probas, labels):
+    return rate_of_wrong(probas, labels, np.zeros(len(labels), dtype=bool))
+
+
 def test_the_share_of_wrong_labels_is_that_of_the_model_unless_the_steadier_one_needs_fewer():
     y, flipped, proba = labels_and_chances()
-    found = rate_of_wrong((proba, proba), flipped)
+    found = share_of_wrong((proba, proba), flipped)
     assert found.likeliest == pytest.approx(0.15, abs=0.02)
     assert 0.8 * found.likeliest < found.careful < found.likeliest
     assert found.sure > 5
-    assert rate_of_wrong((proba, proba), y) == (0.0, 0.0, 0.0)
+    assert share_of_wrong((proba, proba), y) == (0.0, 0.0, 0.0)
     # A model that has learned the wrong labels by heart needs none.
     learned = np.where(np.eye(2)[flipped] > 0, 0.9, 0.1)
-    assert rate_of_wrong((proba, learned), flipped).likeliest < 0.03
-    assert rate_of_wrong((learned, proba), flipped).likeliest < 0.03
+    assert share_of_wrong((proba, learned), flipped).likeliest < 0.03
+    assert share_of_wrong((learned, proba), flipped).likeliest < 0.03
 
 
 def test_a_model_that_knows_nothing_of_the_labels_does_not_deny_wrong_ones():
     _, flipped, proba = labels_and_chances()
     nothing = np.full_like(proba, 0.5)
-    found = rate_of_wrong((proba, nothing), flipped)
+    found = share_of_wrong((proba, nothing), flipped)
     assert found.likeliest == pytest.approx(0.15, abs=0.02)
     assert found.sure > 5
+
+
+def overlapping(n, seed):
+    """Two classes that overlap: no label is more probable than 0.88, most are much less."""
+    rng = np.random.default_rng(seed)
+    X = np.clip(rng.normal(size=(n, 2)), -1.0, 1.0)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-X @ [1.0, 1.0]))).astype(int)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_rows_with_right_labels_tell_wrong_labels_from_classes_that_overlap(share):
+    # One table, in which the labels of a fifth are wrong, or as hard to know as trusted ones are.
+    X, y = overlapping(7_500, 0)
+    rng = np.random.default_rng(2)
+    is_trusted = np.arange(7_500) >= 6_000
+    is_flipped = (rng.random(7_500) < 0.2) & ~(is_trusted & (share > 0))
+    labels = np.where(is_flipped, 1 - y, y)
+    one = LogisticRegression().fit(X[:6_000], labels[:6_000]).predict_proba(X)[:, 1]
+    proba = np.column_stack([1 - one, one])
+    found = rate_of_wrong((proba, proba), labels, is_trusted)
+    assert found.likeliest == pytest.approx(share, abs=0.05)
+    assert not suspect_labels(proba, labels, is_trusted, found).wrong[is_trusted].any()
+
+
+def test_classes_that_are_more_frequent_in_trusted_rows_are_no_evidence_of_wrong_labels():
+    y, _, proba = labels_and_chances()
+    is_trusted = np.arange(len(y)) < 400
+    is_kept = ~is_trusted | (y == 1) | (np.arange(len(y)) % 10 == 0)
+    each = proba[is_kept]
+    assert rate_of_wrong((each, each), y[is_kept], is_trusted[is_kept]).likeliest < 0.02

@@ -16,15 +16,17 @@ def test_labels_change_for_a_gain_of_a_standard_error_however_sure_the_finder_is
     loss = np.stack([np.ones(n), 1.0 - gain / np.sqrt(n) - noise])
     rows, none = np.ones(n, dtype=bool), np.zeros(n)
     still = np.zeros((2, n))
-    scores = Scores(loss, still, still, np.ones(n), none, n_classes, sure=20.0)
+    scores = Scores(loss, still, still, np.ones(n), none, none > 0, n_classes, sure=20.0)
     assert scores.choose((KEEP, (MOST, MOST)), rows) == (chosen, chosen)
 
 
-def scored(predictions, labels, rate):
+def scored(predictions, labels, rate, n_trusted=0):
     """Scores of keeping all labels and of a change of them, each with its predictions."""
     n = len(labels)
-    still = np.zeros((2, n))
-    scores = Scores(still, still.copy(), still.copy(), np.ones(n), np.full(n, rate), 2, sure=20.0)
+    is_trusted = np.arange(n) < n_trusted
+    rate = np.where(is_trusted, 0.0, rate)
+    zeros = (np.zeros((2, n)) for _ in range(3))
+    scores = Scores(*zeros, np.ones(n), rate, is_trusted, 2, sure=20.0)
     for choice, right in enumerate(predictions):
         proba = np.column_stack([1 - right, right])
         scores.add(
@@ -58,6 +60,16 @@ def test_labels_change_if_the_gain_does_not_depend_on_how_many_are_wrong():
     assert scores.choose((KEEP, (MOST, MOST)), np.ones(400, dtype=bool)) == (1, 1)
 
 
+@pytest.mark.parametrize(("rare", "chosen"), [(0.1, 0), (0.0, 1)])
+def test_trusted_rows_tell_whether_rows_are_hard_or_wrong(rare, chosen):
+    # As above, but of 200 trusted rows as many have the rare label, or none has it.
+    each = np.arange(800) % 10 == 0
+    labels = (each & ((np.arange(800) >= 200) | (rare > 0))).astype(int)
+    honest, sure = np.full(800, 0.1), np.full(800, 0.005)
+    scores = scored((honest, sure), labels, rate=0.1, n_trusted=200)
+    assert scores.choose((KEEP, (MOST, MOST)), np.ones(800, dtype=bool)) == (chosen, chosen)
+
+
 @pytest.mark.parametrize(
     ("n_classes", "share", "is_enough"),
     [(0, 0.004, False), (0, 0.006, True), (2, 0.0008, False), (2, 0.0012, True)],
@@ -66,7 +78,8 @@ def test_what_rows_gain_by_the_choice_of_others_must_matter(n_classes, share, is
     n = 400
     loss = np.stack([np.ones(n), np.full(n, 0.99)])
     still = np.zeros((2, n))
-    scores = Scores(loss, still, still, np.ones(n), np.zeros(n), n_classes, sure=20.0)
+    none = np.zeros(n)
+    scores = Scores(loss, still, still, np.ones(n), none, none > 0, n_classes, sure=20.0)
     # By all rows the change gains 1 %; the other folds choose it for a share of the rows alone.
     choices = (KEEP, (MOST, MOST) if n_classes else (NONE, MOST))
     assert scores.choose(choices, np.ones(n, dtype=bool))[1] == 1
