@@ -37,7 +37,9 @@ def advise(
     Parameters
     ----------
     data
-        A run, or a dataset. Every row is judged; only validation rows without ids are trusted.
+        A run, or a dataset. Every row is judged; only validation rows without ids are trusted. From
+        the table alone, wrong targets and rows that are hard to know look alike: a few hundred
+        trusted rows tell them apart.
     dataset
         The data that the run was collected from; None reads it again from the file where it was.
     model, metric
