@@ -87,7 +87,7 @@ def _attempt(engine: Engine, task: Task) -> Outcome:
     return run_task(engine, task)
 
 
-def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
+def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float | None]:
     r"""Measure how well an approximate engine's contributions agree with exact ones.
 
     Over some tasks of the plan, at sizes across its range: the correlation of $k \,\Delta$, since
@@ -96,7 +96,8 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
     Returns
     -------
     dict
-        ``correlation`` and ``n_compared``, the number of contributions behind it.
+        ``correlation`` and ``n_compared``, the number of contributions behind it. Where one of the
+        engines has no answer nothing is compared; without any answers the correlation is None.
 
     Examples
     --------
@@ -120,8 +121,10 @@ def compare(engine: Engine, oracle: Engine, plan: Plan) -> dict[str, float]:
         step = max(1, len(task.points) * _COMPARED_TASKS // _COMPARED)
         part = replace(task, points=task.points[::step])
         both = np.stack([run_task(engine, part).delta, run_task(oracle, part).delta])
-        pairs.append(part.cardinality * both)
+        pairs.append(part.cardinality * both[:, np.isfinite(both).all(axis=0)])
     near, exact = np.concatenate(pairs, axis=1)
+    if not len(exact):
+        return {"correlation": None, "n_compared": 0}
     spread = near.std() * exact.std()
     covariance = ((near - near.mean()) * (exact - exact.mean())).mean()
     correlation = covariance / spread if spread > 0 else float(np.array_equal(near, exact))
