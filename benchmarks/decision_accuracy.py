@@ -31,12 +31,15 @@ GROUP, JOIN = 40, 5  # rows in a group, and how many of them join at once
 
 
 def pairs_right(value, truth, error) -> float:
-    """Return the share of pairs that are ordered as the truth has it, ties as half."""
+    """Return the share of sure pairs that are ordered as the truth has it, ties as half.
+
+    It is nan without any.
+    """
     first, second = np.triu_indices(len(truth), 1)
     gap = truth[first] - truth[second]
     is_sure = np.abs(gap) > 2 * np.hypot(error[first], error[second])
     agrees = np.nan_to_num(np.sign(value[first] - value[second]) * np.sign(gap))  # unknown: a tie
-    return float((1 + agrees[is_sure]).mean() / 2)
+    return float((1 + agrees[is_sure]).mean() / 2) if is_sure.any() else np.nan
 
 
 def prepared(name: str, is_grouped: bool, seed: int, options):
@@ -114,7 +117,8 @@ def main() -> None:
                     mean = baselines.largest_size_mean(run)["value"]
                     values = [each.loc[list(points)].to_numpy() for each in (ours, mean)]
                     shares.append([pairs_right(each, truth, error) for each in values])
-                cells = map(summary, np.transpose(shares))
+                known_shares = [each for each in shares if np.isfinite(each).all()]
+                cells = map(summary, np.transpose(known_shares or np.empty((0, 2))))
                 results.add(name, of, samples, np.mean(seconds), *cells)
 
 
