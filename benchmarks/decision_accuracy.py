@@ -25,7 +25,7 @@ from _results import Results, summary
 from apiece.uses import baselines
 from decisions import load
 
-CHOSEN_ON = ("magic", "electricity")
+CHOSEN_ON = ("magic", "electricity", "pol", "rings")
 TARGET, N = 800, 2_000
 GROUP, JOIN = 40, 5  # rows in a group, and how many of them join at once
 
