@@ -21,6 +21,7 @@ import numpy as np
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, Places
 from apiece.errors import ApieceWarning, FitError
+from apiece.estimators._assumed import Assumed, Prior, assumed
 from apiece.estimators._common import (
     all_zero,
     attributes,
@@ -42,13 +43,12 @@ from apiece.estimators._population import (
     learn,
 )
 from apiece.estimators._regression import predict_from_features
-from apiece.estimators._theory import expected_laws
 from apiece.estimators._total import Pooled, blocks_by_chance
 from apiece.laws import Family, FamilyBasis, FamilyLike, FitStatus, Laws, resolve_family
 from apiece.laws.sizes import middle
 from apiece.laws.status import mark
 from apiece.laws.student import normal_width_factor
-from apiece.records import POPULATION, Contributions, Moments, Table, scope_of
+from apiece.records import Contributions, Moments, Table
 
 _LEARNERS: Final = 5_000  # points that the population is learned from, at most
 # Points to a training set beyond which features are left out: so many, or this part of all points.
@@ -60,7 +60,7 @@ _GUESS: Final = 0.3  # information of a contribution, before residuals tell
 class _Learned(NamedTuple):
     """What was learned from all points together."""
 
-    assumed: _Assumed
+    assumed: Assumed
     population: Population  # for estimates
     cautious: Population  # for intervals, with noise scales that allow for heavy tails
     beta: float  # the decay of the noise that is common to all points
@@ -75,38 +75,6 @@ class _Posteriors(NamedTuple):
     noise: FloatArray
     is_zero: BoolArray
     one_size: BoolArray
-
-
-class _Prior(NamedTuple):
-    """The prior's coefficients and shape coordinates for each point, or None."""
-
-    u: FloatArray | None
-    shape: FloatArray | None
-
-    @classmethod
-    def of(cls, laws: Laws | None, family: Family, k_range: tuple[int, int]) -> _Prior:
-        """Bring laws of any family to this one by least squares over the sampled sizes.
-
-        A point without a law gets zero coefficients and typical shape coordinates.
-        """
-        if laws is None:
-            return cls(None, None)
-        k_ref = middle(k_range)
-        x = np.exp(np.linspace(np.log(k_range[0] / k_ref), np.log(k_range[1] / k_ref), 25))
-        curves = np.where(laws.has_law[:, None], laws.mean(x * k_ref), 0.0)
-        return cls(*family.project(curves, x, k_ref))
-
-    def take(self, rows: Any) -> _Prior:
-        return _Prior(*(None if column is None else column[rows] for column in self))
-
-
-class _Assumed(NamedTuple):
-    """What is assumed of the population before data."""
-
-    basis: FamilyBasis
-    prior: _Prior
-    source: str | None = None  # of the prior's curves
-    trusted: bool = False  # whether these are taken as they are
 
 
 @dataclass(frozen=True)
@@ -196,7 +164,7 @@ class Bayes(Estimator):
             return replace(self, prior=prior_laws).fit(contributions)
         self._check_prior(contributions)
         k_ref = middle(contributions.k_range)
-        learned = self._learn(contributions, self._assumed(contributions, family, k_ref))
+        learned = self._learn(contributions, assumed(contributions, family, self.prior, k_ref))
         total = contributions.counts()
         too_few = total < 3
         found, pooled = self._posteriors(contributions, learned)
@@ -231,23 +199,6 @@ class Bayes(Estimator):
             attrs=attributes(contributions, "bayes", settings),
             diagnostics={"population": _described(learned)},
         )
-
-    def _assumed(self, contributions: Table, family: Family, k_ref: float) -> list[_Assumed]:
-        """Return what may be assumed of the population; the evidence decides between two."""
-        basis, k_range = family.prior_basis(k_ref), contributions.k_range
-        if self.prior is not None:
-            source = self.prior.attrs.get("estimator", "laws")
-            return [_Assumed(basis, _Prior.of(self.prior, family, k_range), source)]
-        if family.needs_population:
-            return [_Assumed(basis, _Prior(None, None))]
-        if scope_of(contributions.attrs) == POPULATION:
-            basis = basis.of_population()
-        choices = [_Assumed(basis, _Prior(None, None))]
-        theory = expected_laws(contributions)
-        if theory is not None:  # corrected by the contributions before
-            prior = _Prior.of(theory, family, k_range)
-            choices.append(_Assumed(basis.of_deviations(), prior, "theory", trusted=True))
-        return choices
 
     def _posteriors(self, contributions: Table, learned: _Learned) -> tuple[_Posteriors, Pooled]:
         """Return the posterior of every point, block by block, and the pooled contributions."""
@@ -292,7 +243,7 @@ class Bayes(Estimator):
                 "order. Pass laws fitted or predicted for the same points."
             )
 
-    def _learn(self, contributions: Table, choices: list[_Assumed]) -> _Learned:
+    def _learn(self, contributions: Table, choices: list[Assumed]) -> _Learned:
         """Learn from some of the points, by what is assumed with the most evidence."""
         few = evenly_spread_points(contributions, _LEARNERS)
         sample = contributions.of(few)
@@ -304,25 +255,25 @@ class Bayes(Estimator):
         if not len(few):
             unseen = first(choices[0].basis)
             return _Learned(choices[0], unseen, unseen, ASSUMED_DECAY, 1.0)
-        found = [self._learned(sample, raw, few, assumed) for assumed in choices]
+        found = [self._learned(sample, raw, few, given) for given in choices]
         return max(found, key=lambda learned: learned.population.evidence)
 
     def _learned(
-        self, sample: Contributions, raw: Moments, few: Places, assumed: _Assumed
+        self, sample: Contributions, raw: Moments, few: Places, given: Assumed
     ) -> _Learned:
         """Learn from points with moments: twice, since residuals of a first fit are needed."""
-        basis = assumed.basis
+        basis = given.basis
         family, k_ref = basis.family, basis.k_ref
         exponent = exponents(raw)
         scaled, log_scale = rescaled(raw, exponent), 2 * np.log(2.0) * exponent
-        own = _in_units(assumed.prior.take(few), exponent)
+        own = given.prior.take(few).in_units(exponent)
         beta = noise_decay(scaled, k_ref, exponent)
         sums = Sums.of(scaled, basis, k_ref, beta, own.shape)
         many = float(sums.total.sum()) / sums.xtx.shape[-1]
 
         def learned(sums: Sums, worth: float, **how: Any) -> Population:
             return learn(
-                sums, basis, log_scale, worth * many, centre=own.u, trusted=assumed.trusted, **how
+                sums, basis, log_scale, worth * many, centre=own.u, trusted=given.trusted, **how
             )
 
         start = learned(sums, _GUESS)
@@ -341,7 +292,7 @@ class Bayes(Estimator):
         worth_of_one = effective_sample_fraction(sample.point, z2)
         noise = NoiseScale.of(sums.unweighted(q), sums.n_contributions, log_scale, worth_of_one)
         return _Learned(
-            assumed,
+            given,
             population,
             replace(cautious, noise_scale=noise),
             beta,
@@ -399,21 +350,14 @@ def _blended(each: list[Laws], family: Family) -> Laws:
     )
 
 
-def _in_units(prior: _Prior, exponent: AnyArray) -> _Prior:
-    """Return the prior's coefficients divided by each point's power of two."""
-    if prior.u is None:
-        return prior
-    return _Prior(np.ldexp(prior.u, -exponent[:, None]), prior.shape)
-
-
 def _posterior(
-    raw: Moments, exponent: AnyArray, learned: _Learned, prior: _Prior
+    raw: Moments, exponent: AnyArray, learned: _Learned, prior: Prior
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return parameters, covariances in local coordinates and noise scales of a block of points."""
     basis = learned.assumed.basis
     family, k_ref = basis.family, basis.k_ref
     moments = rescaled(raw, exponent)
-    own = _in_units(prior, exponent)
+    own = prior.in_units(exponent)
     log_scale = 2 * np.log(2.0) * exponent
     sums = Sums.of(moments, basis, k_ref, learned.beta, own.shape)
     local, _, _ = _averaged(learned.population, sums, log_scale, own, basis)
@@ -431,7 +375,7 @@ def _averaged(
     population: Population,
     sums: Sums,
     log_scale: FloatArray,
-    own: _Prior,
+    own: Prior,
     basis: FamilyBasis,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return means and scales of t over shapes and scale factors, and noise scales.
