@@ -126,7 +126,7 @@ def suspect_labels(
 
 
 class _Rows(NamedTuple):
-    """Given labels, and what models that have not seen the rows say of them."""
+    """Given labels, and what models that have not seen the rows predict."""
 
     log: FloatArray  # logarithms of probabilities, (n, n_classes)
     labels: IntArray
