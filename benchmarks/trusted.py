@@ -31,7 +31,7 @@ import apiece
 from _results import Results, summary
 from decisions import CHOSEN_ON, REGRESSION, corrupted, load, scored, standardised
 
-# Sets that the use of trusted rows was tried on while it was made, beside those of `decisions`.
+# Sets that the use of trusted rows was tried on while it was made, and those of `decisions`.
 TRIED = {*CHOSEN_ON, "imdb", "cifar10", "pima", "caravan", "star", "ridership"}
 SETS = (
     *("magic", "rare", "rings", "adult", "spambase", "imdb", "churn", "lending"),
