@@ -24,7 +24,8 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray
+from apiece.estimators._shared_noise import Scores
 from apiece.laws import Laws, Series
 from apiece.records import Contributions, Table, Theory
 
@@ -136,7 +137,6 @@ def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
         return None
     scales = [_scale(part, known.less_control(part)) for part in parts]
     least = _LEAST_SCALE * float(np.median(np.concatenate(scales)))
-    n_tasks = 1 + max(int(part.task.max()) for part in parts)
 
     def rows(number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return regressors, target and worth of the contributions of a part."""
@@ -158,55 +158,14 @@ def theory_weights(table: Table, known: Adjustment) -> Corrections | None:
     ridge = 1e-6 * np.eye(p)
     free = np.linalg.solve(gram + ridge, moment)
 
-    scores, active = np.zeros((n_tasks, p)), np.zeros(n_tasks, dtype=np.int64)
+    scores = Scores(p)
     for number, part in enumerate(parts):
         X, y, worth = rows(number)
-        each = X / size * (worth * (y - X / size @ free))[:, None]
-        for j, column in enumerate(each.T):
-            scores[:, j] += np.bincount(part.task, column, n_tasks)
-        if part.active is not None:
-            active[part.task] = part.active
-    spread = scores.T @ scores + _block_spread(scores, active)
+        scores.add(X / size * (worth * (y - X / size @ free))[:, None], part.task, part.active)
+    spread = scores.noise_of_sum()
     noise = float(np.trace(np.linalg.solve(gram + ridge, spread))) / p
     mean, cov = _shrunk(gram, moment, noise)
     return Corrections(mean / size, cov / size[:, None] / size)
-
-
-def _block_spread(scores: FloatArray, active: IntArray) -> FloatArray:
-    r"""Return the covariance that blocks of rows give to the sum of the scores of all tasks.
-
-    Parameters
-    ----------
-    scores
-        Of the regression, shape ``(n_tasks, p)``.
-    active
-        The blocks that each task drew from, as bits, shape ``(n_tasks,)``.
-
-    Returns
-    -------
-    FloatArray
-        $T^2 \frac{s^2}{G^2} \sum_g \beta_g \beta_g^\top$ for $T$ tasks with $s$ of $G$ blocks
-        active and effects $\beta_g$, from products of different tasks; shape ``(p, p)``.
-    """
-    seen = active > 0
-    n = int(seen.sum())
-    found: FloatArray = np.zeros((scores.shape[1], scores.shape[1]))
-    if n < 2:
-        return found
-    e = scores[seen] - scores[seen].mean(axis=0)
-    n_blocks = int(active.max()).bit_length()
-    if n_blocks == 1:  # all rows are one block
-        return found
-    bits = ((active[seen][:, None] >> np.arange(n_blocks)) & 1).astype(np.float64)
-    x = bits - bits.mean(axis=0)
-    norm = ((x**2).sum(axis=0) ** 2 - (x**4).sum(axis=0)).mean()
-    for column in x.T:
-        both = column[:, None] * e
-        total = both.sum(axis=0)
-        found += np.outer(total, total) - both.T @ both
-    found *= (n * bits.mean()) ** 2 / max(float(norm), _TINY)
-    values, vectors = np.linalg.eigh(found)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _shrunk(gram: FloatArray, moment: FloatArray, noise: float) -> Corrections:

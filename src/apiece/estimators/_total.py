@@ -5,25 +5,32 @@ contributions, the posterior means $m_i(k)$ and their standard errors $e_i$ at t
 of the sizes, what is missing is shared in proportion to the standard errors (where some points
 were valued rarely, contributions to $M$ count one over their chance to be drawn):
 
-$$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
-  \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
+$$\psi_i(k) = m_i(k) + \frac{e_i}{\sum_j e_j}\,f \Bigl(n M(k) - \sum_j m_j(k)\Bigr).$$
 
 The factor $f = \max(0, 1 - p/L)$ estimates how much of what is missing, $v$, is no noise: with $p$
-coefficients and the covariance $C$ of the noise of the total, from how points differ,
-$L = v^\top C^{-1} v$ is $p$ on average if all is noise. A few points keep most of what the
-population says. $C$ is part of the covariances.
+coefficients and the covariance $C$ of the noise of $v$, $L = v^\top C^{-1} v$ is $p$ on average if
+all is noise. $C$ is part of the covariances.
+
+What is missing is a sum over contributions, $v = \sum_{it} A_{it}\,\Delta_{it}$: those of a point
+count with a weight for the pooled curve, less the weight that its posterior gives them. Points that
+share a training set share noise, so that residuals $r_{it}$ from the posterior curves are summed by
+task first, and the noise that blocks of rows share is added (`sum_noise`):
+$C = \sum_t S_t S_t^\top + C_\text{rows}$ with $S_t = \sum_i A_{it}\,r_{it}$.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
-from apiece._base.typing import FloatArray
-from apiece.estimators._population import PRIOR_POINTS
+from apiece._base.typing import BoolArray, FloatArray
+from apiece.estimators._shared_noise import Scores
 from apiece.laws import FamilyBasis
-from apiece.records import Moments, Table
+from apiece.records import Contributions, Moments, Table
+
+_ROWS: Final = 200_000  # contributions whose noise is summed at once
 
 
 def blocks_by_chance(table: Table, n_rows: int) -> Iterator[tuple[slice, Moments, Moments]]:
@@ -43,25 +50,41 @@ class Pooled:
 
     def __init__(self, basis: FamilyBasis) -> None:
         self._basis = basis
+        self._beta = 0.0
         self._gram: list[FloatArray] = []
+        self._total: list[FloatArray] = []
         self._moment: list[FloatArray] = []
 
     def add(self, moments: Moments, beta: float) -> None:
         """Add the contributions of some points, by chance; each point counts the same."""
         x = np.where(moments.n > 0, moments.k / self._basis.k_ref, 1.0)
-        weight = moments.n * x**beta / np.maximum(moments.n.sum(axis=1, keepdims=True), 1e-300)
+        total = np.maximum(moments.n.sum(axis=1), 1e-300)
+        weight = moments.n * x**beta / total[:, None]
         columns = self._basis.columns(x, 0)
         weighted = weight[..., None] * columns
+        self._beta = beta
+        self._total.append(total)
         self._gram.append(np.einsum("nmp,nmq->npq", weighted, columns))
         self._moment.append(np.einsum("nmp,nm->np", weighted, moments.mean))
 
-    def with_total(self, params: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def with_total(
+        self, params: FloatArray, cov: FloatArray, gain: FloatArray, table: Table
+    ) -> tuple[FloatArray, FloatArray]:
         """Return parameters, ``(n, p)``, whose total is nearer to the pooled one, and covariances.
 
         Families that are not sums of terms, and points without a law, stay as they are.
+
+        Parameters
+        ----------
+        params, cov
+            Of the posteriors, shapes ``(n, p)`` and ``(n, p, p)``.
+        gain
+            By which a posterior multiplies the weighted sums of its contributions, ``(n, p, p)``.
+        table
+            The contributions, whose noise is measured.
         """
         family, k_ref = self._basis.family, self._basis.k_ref
-        known = np.isfinite(params).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))
+        known = np.asarray(np.isfinite(params).all(axis=1) & np.isfinite(cov).all(axis=(1, 2)))
         if not known.any() or not family.is_linear or family.needs_population:
             return params, cov
         n, scales = int(known.sum()), family.scales(np.ones(1), k_ref)[0]
@@ -71,22 +94,21 @@ class Pooled:
             solved = self._solve()
             if solved is None or not 0 < error.sum() < np.inf:
                 return params, cov
-            pooled, away = solved
+            pooled, inverse = solved
             pooled = family.from_local((pooled * scales)[None], k_ref)[0]
             missing = n * pooled - params[known].sum(axis=0)
-            spread = n * scales * away
-            noise = spread.T @ spread
-        factor = _signal_share(missing, noise)
+            noise = self._noise(table, params, known, n * inverse, gain) * scales[:, None] * scales
+            factor = _signal_share(missing, noise)
         if factor == 0:
             return params, cov
-        share = n / (n + PRIOR_POINTS) * factor * error / error.sum()
+        share = factor * error / error.sum()
         params, cov = params.copy(), cov.copy()
         params[known] += share[:, None] * missing
         cov[known] += (share**2)[:, None, None] * noise
         return params, cov
 
     def _solve(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the pooled coefficients, and how far each point moves them, ``(n, p)``.
+        """Return the pooled coefficients, and the inverse of the sum of squares, ``(p, p)``.
 
         None where the curve is not determined, because all contributions are at one size.
         """
@@ -95,8 +117,42 @@ class Pooled:
         if values[0] <= 1e-12 * values[-1]:
             return None
         inverse = (vectors / values) @ vectors.T
-        pooled = inverse @ moments.sum(axis=0)
-        return pooled, (moments - grams @ pooled) @ inverse
+        return inverse @ moments.sum(axis=0), inverse
+
+    def _noise(
+        self, table: Table, params: FloatArray, known: BoolArray, pool: FloatArray, gain: FloatArray
+    ) -> FloatArray:
+        """Return the covariance of the noise of what is missing, ``(p, p)``."""
+        family, k_ref = self._basis.family, self._basis.k_ref
+        total = np.concatenate(self._total)
+        scores, first = Scores(len(pool)), 0
+        for part in table.parts():
+            even = part.by_chance()
+            for start in range(0, len(part), _ROWS):
+                some = slice(start, start + _ROWS)
+                place = first + part.point[some]
+                k = part.k[some].astype(np.float64)
+                x = k / k_ref
+                seen = known[place]
+                residual = part.delta[some] - family.curve(params[place], k)
+                weighted = np.where(seen, x**self._beta * residual, 0.0)[:, None]
+                weighted = weighted * self._basis.columns(x[None, :], 0)[0]
+                for_pool = _weight(even, some) / total[place]
+                each = for_pool[:, None] * (weighted @ pool)
+                own = _weight(part, some)[:, None] * weighted
+                each -= np.einsum("rpq,rq->rp", np.where(seen[:, None, None], gain[place], 0), own)
+                scores.add(
+                    each, part.task[some], None if part.active is None else part.active[some]
+                )
+            first += part.n_points
+        return scores.noise_of_sum()
+
+
+def _weight(part: Contributions, rows: slice) -> FloatArray:
+    """Return how many contributions some rows count for."""
+    if part.weight is None:
+        return np.ones(len(part.delta[rows]))
+    return part.weight[rows]
 
 
 def _signal_share(found: FloatArray, noise: FloatArray) -> float:
@@ -105,5 +161,5 @@ def _signal_share(found: FloatArray, noise: FloatArray) -> float:
     if not (size > 0).all() or not np.isfinite(noise).all() or not np.isfinite(found).all():
         return 0.0
     unit = found / size
-    length = float(unit @ np.linalg.pinv(noise / size[:, None] / size, hermitian=True) @ unit)
+    length = float(unit @ np.linalg.pinv(noise / size[:, None] / size, 1e-9, hermitian=True) @ unit)
     return max(0.0, 1 - len(found) / length) if length > 0 else 0.0

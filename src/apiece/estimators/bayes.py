@@ -73,6 +73,7 @@ class _Posteriors(NamedTuple):
     params: FloatArray
     cov: FloatArray
     noise: FloatArray
+    gain: FloatArray
     is_zero: BoolArray
     one_size: BoolArray
 
@@ -93,12 +94,11 @@ class Bayes(Estimator):
     the mean contribution of all $n$ points, the posterior means $m_i(k)$ and their standard errors
     $e_i$ between the smallest and the largest size,
 
-    $$\psi_i(k) = m_i(k) + \frac{n}{n + 20}\,\frac{e_i}{\sum_j e_j}\,f
-      \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
+    $$\psi_i(k) = m_i(k) + \frac{e_i}{\sum_j e_j}\,f \Bigl(n M(k) - \sum_j m_j(k)\Bigr),$$
 
     with $f$ the share of what is missing that is not noise.
 
-    Laws around predictions of theory or features are not changed: the total is part of the prior.
+    Laws around features or a ``prior`` are not changed: their total is that of the prior.
 
     Posteriors are Student's t with ``df`` degrees of freedom: those of the population of noise
     scales plus the number of contributions.
@@ -171,8 +171,8 @@ class Bayes(Estimator):
         params, cov, noise = found.params, found.cov, found.noise
         for column in (params, cov, noise):
             column[too_few] = np.nan
-        if learned.assumed.source is None:
-            params, cov = pooled.with_total(params, cov)
+        if learned.assumed.source in (None, "theory"):
+            params, cov = pooled.with_total(params, cov, found.gain, contributions)
         status = mark(
             len(total),
             (FitStatus.TOO_FEW, too_few),
@@ -277,7 +277,7 @@ class Bayes(Estimator):
             )
 
         start = learned(sums, _GUESS)
-        local, _, _ = _averaged(start, sums, log_scale, own, basis)
+        local, _, _, _ = _averaged(start, sums, log_scale, own, basis)
         scales = family.scales(np.ldexp(1.0, exponent), k_ref)
         params = family.from_local(local * scales, k_ref)
         z2 = self._squares(sample, family, params, exponent, beta, k_ref)
@@ -352,23 +352,23 @@ def _blended(each: list[Laws], family: Family) -> Laws:
 
 def _posterior(
     raw: Moments, exponent: AnyArray, learned: _Learned, prior: Prior
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return parameters, covariances in local coordinates and noise scales of a block of points."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return parameters, covariances, noise scales and gains of a block of points."""
     basis = learned.assumed.basis
     family, k_ref = basis.family, basis.k_ref
     moments = rescaled(raw, exponent)
     own = prior.in_units(exponent)
     log_scale = 2 * np.log(2.0) * exponent
     sums = Sums.of(moments, basis, k_ref, learned.beta, own.shape)
-    local, _, _ = _averaged(learned.population, sums, log_scale, own, basis)
-    _, spread, noise = _averaged(learned.cautious, sums, log_scale, own, basis)
+    local, _, _, gain = _averaged(learned.population, sums, log_scale, own, basis)
+    _, spread, noise, _ = _averaged(learned.cautious, sums, log_scale, own, basis)
     unit = np.ldexp(1.0, exponent)
     scales = family.scales(unit, k_ref)
     params = family.from_local(local * scales, k_ref)
     with np.errstate(over="ignore", invalid="ignore"):  # contributions beyond 1e150
         cov = spread * scales[:, :, None] * scales[:, None, :]
     cov[~np.isfinite(cov).all(axis=(1, 2))] = np.nan
-    return params, cov, noise * unit
+    return params, cov, noise * unit, gain
 
 
 def _averaged(
@@ -377,16 +377,18 @@ def _averaged(
     log_scale: FloatArray,
     own: Prior,
     basis: FamilyBasis,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return means and scales of t over shapes and scale factors, and noise scales.
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return means and scales of t over shapes and scale factors, noise scales, and gains.
 
-    All are in units of each point's contributions; shape coordinates come last.
+    All are in units of each point's contributions; shape coordinates come last. Gains have none:
+    they multiply the weighted sums of contributions, of which means are made.
     """
     shift = np.zeros((1, 1)) if own.u is None else population.trust * own.u
     post = population.posterior(sums if own.u is None else sums.around(shift), log_scale)
     squared = population.noise_scale.squared(
         sums.unweighted(post.q), sums.n_contributions, log_scale
     )
+    gain = np.einsum("nc,ncpq->npq", post.weight, post.cov)
     mean = post.mean + shift[:, None, :]
     cov = squared[..., None, None] * post.cov
     shape = basis.shape_values(len(mean), own.shape)
@@ -401,7 +403,7 @@ def _averaged(
         normal_width_factor(population.noise_scale.dfs(sums.n_contributions))[:, None] * post.weight
     )
     spread += np.einsum("nc,ncp,ncq->npq", apart, away, away)
-    return local, spread, np.sqrt((post.weight * squared).sum(axis=1))
+    return local, spread, np.sqrt((post.weight * squared).sum(axis=1)), gain
 
 
 def _described(learned: _Learned) -> dict[str, Any]:
