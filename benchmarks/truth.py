@@ -32,7 +32,8 @@ quarter to score on. "noise of truths" is the share of their variance that more 
 take away.
 ``--picture`` keeps single points for the picture in docs/explanation/population.md.
 ``--averaging`` compares `bayes` with the plain mean of the same contributions, both for the same
-fixed scoring rows: the correlation of values with those of many more training sets, over 8 draws.
+fixed scoring rows: the correlation of values with those of many more training sets, and the sum of
+the values over theirs, mean ± standard error over 8 draws.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ import numpy as np
 
 import apiece
 from _more_data import R_QUANTITIES
-from _results import Results
+from _results import Results, summary
 from _truth import means_at
 
 CHOSEN_ON = (
@@ -402,7 +403,8 @@ def picture(options: argparse.Namespace) -> None:
 def averaging(options: argparse.Namespace) -> None:
     """Compare laws with plain means of the same contributions, for given scoring rows."""
     columns = {"data": "{}", "part": "{}", "averaging": "{:.3f}", "bayes": "{:.3f}"}
-    columns |= {"bayes ahead by": "{:.3f} ± {:.3f}", "total": "{:.2f}"}
+    columns |= {"bayes ahead by": "{:.3f} ± {:.3f}"}
+    columns |= dict.fromkeys(("total, averaging", "total, bayes"), "{:.2f} ± {:.2f}")
     results = Results(
         "truth-averaging", columns, options, chosen_on=CHOSEN_ON, reported_on=set(options.sets)
     )
@@ -433,18 +435,17 @@ def averaging(options: argparse.Namespace) -> None:
         table = run.contributions()
         part = np.random.default_rng(0).integers(n_draws + 32, size=table.task.max() + 1)
         truth = means(table.where(part[table.task] >= n_draws))
-        plain, laws, total = [], [], []
+        plain, laws, totals = [], [], []
         for draw in range(n_draws):
             few = table.where(part[table.task] == draw)
             value = apiece.fit(few).mean(grid).mean(axis=1)
             plain.append(float(np.corrcoef(means(few), truth)[0, 1]))
             laws.append(float(np.corrcoef(value, truth)[0, 1]))
-            total.append(float(value.sum() / truth.sum()))
-        ahead = np.array(laws) - plain
-        spread = [float(ahead.mean()), float(ahead.std(ddof=1) / np.sqrt(n_draws))]
+            totals.append([float(each.sum() / truth.sum()) for each in (means(few), value)])
+        ahead = summary(list(np.array(laws) - plain))
         kind = "choosing" if name in CHOSEN_ON else "apart"
-        cells = [float(np.mean(plain)), float(np.mean(laws)), spread, float(np.mean(total))]
-        results.add(name, kind, *cells)
+        cells = [float(np.mean(plain)), float(np.mean(laws)), ahead]
+        results.add(name, kind, *cells, *map(summary, map(list, zip(*totals, strict=True))))
 
 
 def means(table: apiece.Contributions) -> np.ndarray:
