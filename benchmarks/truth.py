@@ -228,7 +228,20 @@ class Truth(NamedTuple):
 
 
 def truth_of(data: Data, rows: slice, points: slice, samples: int, *, fixed: int = 0) -> Truth:
-    """Measure contributions of points to training sets drawn from other rows.
+    """Measure contributions of points to training sets drawn from other rows, and their values."""
+    return Truth(*with_values(*measured(data, rows, points, samples, fixed=fixed)))
+
+
+def measured(
+    data: Data,
+    rows: slice,
+    points: slice,
+    samples: int,
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    fixed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Measure contributions at some sizes, and their errors, each ``(n_sizes, n_points)``.
 
     Rows that start at the first one hold the points, which then are left out of their own sets.
     """
@@ -243,15 +256,16 @@ def truth_of(data: Data, rows: slice, points: slice, samples: int, *, fixed: int
     dataset = apiece.Dataset.from_arrays(X, y, kind=kind, candidates=candidates, **scoring)
     valued = np.arange(N_VALUED) if is_inside else []
     run = apiece.collect(
-        dataset, sizes=SIZES, samples=3 * samples, points=valued, random_state=7, progress=False
+        dataset,
+        sizes=sizes,
+        samples=len(sizes) * samples,
+        points=valued,
+        random_state=7,
+        progress=False,
     )
     table = run.contributions()
-    psi, error = [], []
-    for k in SIZES:
-        mean, spread = means_at(table, k)
-        psi.append(mean)
-        error.append(spread)
-    return Truth(*with_values(np.array(psi), np.array(error)))
+    found = [means_at(table, k) for k in sizes]
+    return np.array([psi for psi, _ in found]), np.array([error for _, error in found])
 
 
 class Estimate(NamedTuple):
