@@ -107,41 +107,89 @@ class InteriorPointSVC(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.decision_function(X) >= 0).astype(int)]
 
 
+class OneVersusOneSVC(ClassifierMixin, BaseEstimator):
+    """A machine for each pair of classes, at the width of all points; votes as scikit-learn's."""
+
+    def __init__(self, C=1.0, gamma="scale"):
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        rules = {"scale": 1 / (X.shape[1] * X.var()), "auto": 1 / X.shape[1]}
+        gamma = rules[self.gamma] if isinstance(self.gamma, str) else self.gamma
+        self.machines_ = {}
+        for i, j in combinations(range(len(self.classes_)), 2):
+            of = (y == self.classes_[i]) | (y == self.classes_[j])
+            self.machines_[i, j] = InteriorPointSVC(self.C, gamma).fit(X[of], y[of])
+        return self
+
+    def decision_function(self, X):
+        if len(self.classes_) == 2:
+            return self.machines_[0, 1].decision_function(X)
+        votes, total = np.zeros((2, len(X), len(self.classes_)))
+        for (i, j), machine in self.machines_.items():
+            f = machine.decision_function(X)
+            votes[:, j] += f > 0
+            votes[:, i] += f <= 0
+            total[:, j] += f
+            total[:, i] -= f
+        self.votes_ = votes
+        return votes + total / (3 * (1 + np.abs(total)))
+
+    def predict(self, X):
+        self.decision_function(X)
+        return self.classes_[self.votes_.argmax(axis=1)]
+
+
 class CalibratedSVC(ClassifierMixin, BaseEstimator):
-    """Platt's sigmoid on coupled folds, solved further than scikit-learn does."""
+    """Platt's sigmoids on coupled folds, solved further than scikit-learn does."""
 
     def __init__(self, svc=None):
         self.svc = svc
 
     def fit(self, X, y):
-        self.classes_, f = np.unique(y), np.empty(len(y))
-        for train, held_out in CoupledFolds().split(X, y):
+        self.classes_, held_out = np.unique(y), {}
+        for train, out in CoupledFolds().split(X, y):
             machine = clone(self.svc).fit(X[train], y[train])
-            f[held_out] = machine.decision_function(X[held_out])
-        n1 = (y == 1).sum()
-        target = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (len(y) - n1 + 2))
-        F = np.column_stack([(f - f.mean()) / f.std(), np.ones(len(f))])
-        w = np.array([0.0, np.log((n1 + 1) / (len(y) - n1 + 1))])
-
-        def loss(w):
-            return (np.logaddexp(0, F @ w) - target * (F @ w)).sum()
-
-        for _ in range(100):
-            p = expit(F @ w)
-            step = -np.linalg.lstsq((F.T * p * (1 - p)) @ F, F.T @ (p - target), rcond=1e-13)[0]
-            while loss(w + step) > loss(w) * (1 + 1e-13) and np.abs(step).max() > 1e-12:
-                step = step / 2
-            w = w + step
-        self.slope_, self.offset_ = w[0] / f.std(), w[1] - w[0] * f.mean() / f.std()
+            for row, f in zip(out, machine.decision_function(X[out]), strict=True):
+                held_out[row] = f
+        columns = np.array([held_out[row] for row in range(len(y))]).reshape(len(y), -1)
+        positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        self.sigmoids_ = np.array(
+            [_sigmoid(f, y == c) for c, f in zip(positive, columns.T, strict=True)]
+        )
         self.machine_ = clone(self.svc).fit(X, y)
         return self
 
     def predict_proba(self, X):
-        m = self.slope_ * self.machine_.decision_function(X) + self.offset_
-        return np.stack([expit(-m), expit(m)], axis=1)
+        f = self.machine_.decision_function(X).reshape(len(X), -1)
+        m = self.sigmoids_[:, 0] * f + self.sigmoids_[:, 1]
+        if m.shape[1] == 1:
+            return np.concatenate([expit(-m), expit(m)], axis=1)
+        return expit(m) / expit(m).sum(axis=1, keepdims=True)
 
     def predict(self, X):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _sigmoid(f, is_positive):
+    """Slope and offset of Platt's sigmoid."""
+    n, n1 = len(f), is_positive.sum()
+    target = np.where(is_positive, (n1 + 1) / (n1 + 2), 1 / (n - n1 + 2))
+    F = np.column_stack([(f - f.mean()) / f.std(), np.ones(n)])
+    w = np.array([0.0, np.log((n1 + 1) / (n - n1 + 1))])
+
+    def loss(w):
+        return (np.logaddexp(0, F @ w) - target * (F @ w)).sum()
+
+    for _ in range(100):
+        p = expit(F @ w)
+        step = -np.linalg.lstsq((F.T * p * (1 - p)) @ F, F.T @ (p - target), rcond=1e-13)[0]
+        while loss(w + step) > loss(w) * (1 + 1e-13) and np.abs(step).max() > 1e-12:
+            step = step / 2
+        w = w + step
+    return w[0] / f.std(), w[1] - w[0] * f.mean() / f.std()
 
 
 def semivalues(utility, n, weight):

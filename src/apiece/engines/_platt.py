@@ -51,7 +51,7 @@ def fit_sigmoids(
     is_positive
         Whether each belongs to the positive class, of the same shape.
     start
-        ``a`` and ``b`` to start from, shape ``(2,)``; None for the best constant.
+        ``a`` and ``b`` to start from, shape ``(n_fits, 2)``; None for the best constant.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 import numpy as np
+from scipy.special import expit
 
 from apiece._base.typing import FloatArray
 from apiece.data import Dataset
@@ -59,8 +60,8 @@ class SVMEngine(Engine):
         svc = estimator.estimator if is_calibrated else estimator
         if type(svc) is not SVC:
             return f"{model.name} is not an SVC, alone or calibrated"
-        if dataset.n_classes != 2:
-            return f"it is for two classes, not {dataset.n_classes}"
+        if dataset.n_classes > 2 and svc.decision_function_shape != "ovr":
+            return f"decision_function_shape is {svc.decision_function_shape!r}; it is for 'ovr'"
         if is_calibrated and estimator.ensemble is not False:
             return "calibration is on an ensemble; it is for ensemble=False"
         if is_calibrated and estimator.method != "sigmoid":
@@ -101,7 +102,9 @@ class SVMEngine(Engine):
             return self.uncertified(task)
 
         delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
-        size = min(_MOST_POINTS, _BLOCK_ENTRIES // max(task.cardinality, data.n_validation) + 16)
+        n_columns = base.margins.shape[1]
+        entries = n_columns * max(task.cardinality, data.n_validation)
+        size = min(_MOST_POINTS, _BLOCK_ENTRIES // entries + 16)
         for start in range(0, len(points), size):
             block = slice(start, start + size)
             added = fitted.add(data.features(points[block]), data.targets(points[block]))
@@ -127,15 +130,34 @@ class SVMEngine(Engine):
         if np.ptp(X, axis=0).max() == 0:
             return None
         try:
-            return FittedSVM(X, y, self.dataset.X_val, C=svc.C, gamma=svc.gamma, folds=folds)
+            return FittedSVM(
+                X,
+                y,
+                self.dataset.X_val,
+                n_classes=self.dataset.n_classes,
+                C=svc.C,
+                gamma=svc.gamma,
+                folds=folds,
+            )
         except ValueError:
             return None
 
     def _losses(self, margins: FloatArray) -> FloatArray:
         """Loss of each model, shape ``(n,)``."""
-        if self.metric.needs == "label" and not self.model.has_proba:
+        metric, y_val = self.metric, self.dataset.y_val
+        if margins.shape[1] > 1:
+            by_class = margins.transpose(0, 2, 1)
+            if self.model.has_proba:
+                by_class = _normalised(expit(by_class))
+            elif metric.needs == "label" and not self.model.estimator.break_ties:
+                by_class = np.rint(by_class)  # the votes; libsvm takes the first class with most
+            return metric.values(
+                y_val, by_class.argmax(axis=2) if metric.needs == "label" else by_class
+            )
+        margins = margins[:, 0]
+        if metric.needs == "label" and not self.model.has_proba:
             margins = np.where(margins >= 0, 1.0, -1.0)  # at a tie libsvm predicts class 1
-        return self.metric.of_margins(self.dataset.y_val, margins)
+        return metric.of_margins(y_val, margins)
 
     def refit_engine(self) -> Engine:
         """Return refits with a tolerance that leaves little error."""
@@ -144,3 +166,10 @@ class SVMEngine(Engine):
         settings = {"tol": min(svc.tol, _TIGHT), "max_iter": _MOST_STEPS}
         model = self.model.with_settings(**{prefix + key: settings[key] for key in settings})
         return RefitEngine(self.dataset, model, self.metric)
+
+
+def _normalised(proba: FloatArray) -> FloatArray:
+    """Scale probabilities to a sum of 1; classes that all have none share it."""
+    total = proba.sum(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(total > 0, proba / total, 1.0 / proba.shape[-1])

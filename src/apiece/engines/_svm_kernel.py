@@ -12,11 +12,12 @@ whatever the distance $d$.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from apiece._base.batched import dot
-from apiece._base.typing import FloatArray, IntArray
+from apiece._base.typing import AnyArray, FloatArray, IntArray
 
 SERIES_ERROR = 1e-15  # of sums of kernels, for each unit of weight: less than rounding
 
@@ -37,6 +38,47 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
         return np.asarray(cdist(A, B, "sqeuclidean"))
     d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
     return d2
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Points, whose distances may be in a table that many machines share.
+
+    Parameters
+    ----------
+    X
+        Features, shape ``(n, d)``.
+    table
+        Squared distances, shape ``(n_rows, n_columns)``; None to compute them from the features.
+    row, column
+        Positions of the points in the table; None for points that it has no rows or columns for.
+    """
+
+    X: FloatArray
+    table: FloatArray | None = None
+    row: IntArray | None = None
+    column: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: AnyArray | slice) -> Rows:
+        row = None if self.row is None else self.row[rows]
+        column = None if self.column is None else self.column[rows]
+        return Rows(self.X[rows], self.table, row, column)
+
+    def less(self, centre: FloatArray) -> Rows:
+        """Return the same points with another origin."""
+        return Rows(self.X - centre, self.table, self.row, self.column)
+
+    def squared_distances(self, others: Rows) -> FloatArray:
+        """Squared distances to other points, a new array of shape ``(len(self), len(others))``."""
+        if self.table is not None and others.table is not None:
+            if self.row is not None and others.column is not None:
+                return self.table[self.row[:, None], others.column]
+            if others.row is not None and self.column is not None:
+                return others.table[others.row[:, None], self.column].T
+        return squared_distances(self.X, others.X)
 
 
 def n_terms(r: FloatArray, error: float) -> IntArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import factorial
 
 import numpy as np
 
@@ -27,14 +28,15 @@ from apiece.engines._svm_dual import (
 )
 from apiece.engines._svm_kernel import (
     SERIES_ERROR,
+    Rows,
     add_products,
     coefficients,
     kernel_terms,
     n_terms,
-    squared_distances,
 )
 from apiece.engines._svm_pivot import Tableau
 from apiece.engines._svm_settle import Additions, settle
+from apiece.engines._svm_width import Widths, at, tail
 
 _FEWEST_NEAR = 96  # rows besides the free ones that may change their state at first
 _NEAR = 0.7  # such rows for each free one, if these are more
@@ -82,10 +84,10 @@ class Machine:
 
     def __init__(
         self,
-        X: FloatArray,
+        X: Rows,
         y: FloatArray,
         bound: FloatArray,
-        X_out: FloatArray,
+        X_out: Rows,
         *,
         C: float,
         gamma: float,
@@ -93,7 +95,7 @@ class Machine:
     ) -> None:
         self.X, self.y, self.bound = _join_equal(X, y, bound)
         self.X_out, self.C, self.gamma, self.reach = X_out, C, gamma, reach
-        kernel = np.exp(-gamma * squared_distances(self.X, self.X))
+        kernel = np.exp(-gamma * self.X.squared_distances(self.X))
         self.dual = solve_dual(kernel, self.y, self.bound)
         self.beta = self.y * self.dual.alpha  # signed weights
         self.rounding = float(_ROUNDING * (1.0 + (kernel @ self.dual.alpha).max()))
@@ -113,7 +115,7 @@ class Machine:
         """
         dual, (free, _) = self.dual, self._by_margin
         error = float(dual.error + self.amplification * (dual.violation + self.rounding))
-        kernel = np.exp(-self.gamma * squared_distances(self.X[free], self.X[free]))
+        kernel = np.exp(-self.gamma * self.X[free].squared_distances(self.X[free]))
         if not len(free) or np.linalg.eigvalsh(kernel)[0] > _SINGULAR * len(free):
             return error
         gap = np.finfo(np.float64).eps * dual.alpha.sum()
@@ -129,12 +131,12 @@ class Machine:
         """
         rows = self.X_out[:: -(-len(self.X_out) // _CHUNK) or 1]
         free, _ = self._by_margin
-        kernel = np.exp(-self.gamma * squared_distances(rows, self.X[free]))
+        kernel = np.exp(-self.gamma * rows.squared_distances(self.X[free]))
         return self._near.spread_of(kernel)
 
-    def decide(self, X: FloatArray) -> FloatArray:
+    def decide(self, X: Rows) -> FloatArray:
         """Decision values at other rows, shape ``(len(X),)``."""
-        kernel = np.exp(-self.gamma * squared_distances(X, self.X))
+        kernel = np.exp(-self.gamma * X.squared_distances(self.X))
         return np.asarray(kernel @ self.beta + (self.dual.b + self.dual.shift))
 
     @cached_property
@@ -145,13 +147,13 @@ class Machine:
     def _series_out(self) -> FloatArray:
         return self._series_at(self.X_out)
 
-    def _series_at(self, X: FloatArray) -> FloatArray:
+    def _series_at(self, X: Rows) -> FloatArray:
         """Series in r of the weighted sum of kernels, shape ``(n_terms, len(X))``."""
         support = np.flatnonzero(self.beta)
         n = int(n_terms(np.array(self.reach), SERIES_ERROR))
         series = np.empty((n, len(X)))
         for rows in _chunks(len(X)):
-            x = self.gamma * squared_distances(X[rows], self.X[support])
+            x = self.gamma * X[rows].squared_distances(self.X[support])
             for j, term in enumerate(kernel_terms(x, n)):
                 series[j, rows] = term @ self.beta[support]
         return series
@@ -174,13 +176,13 @@ class Machine:
         return Tableau(
             self.dual,
             rows,
-            x=self.gamma * squared_distances(self.X[rows], self.X[rows]),
+            x=self.gamma * self.X[rows].squared_distances(self.X[rows]),
             y=self.y[rows],
             bound=np.append(self.bound[rows], self.C),
             n_terms=int(n_terms(np.array(self.reach), SERIES_ERROR)),
         )
 
-    def add(self, Z: FloatArray, y: FloatArray, gamma: FloatArray) -> Added:
+    def add(self, Z: Rows, y: FloatArray, gamma: FloatArray) -> Added:
         """Train with each of some points added.
 
         Parameters
@@ -193,8 +195,7 @@ class Machine:
         order = np.argsort(-np.abs(gamma / self.gamma - 1.0), kind="stable")
         Z, y, gamma = Z[order], y[order], gamma[order]
         decision, error = np.empty((len(y), len(self.X_out))), np.empty(len(y))
-        limit = _ACCEPTED * tolerance(self.bound) + 4.0 * self.amplification * self.rounding
-        tableau, poor = self._near, np.arange(len(y))
+        limit, tableau, poor = self._accepted, self._near, np.arange(len(y))
         while len(poor):
             added = self._add(tableau, Z[poor], y[poor], gamma[poor])
             decision[poor], error[poor], others = added
@@ -204,7 +205,7 @@ class Machine:
             tableau = self._tableau(np.concatenate([tableau.rows, others]))
         for i in poor:
             again = Machine(
-                np.concatenate([self.X, Z[i : i + 1]]),
+                Rows(np.concatenate([self.X.X, Z.X[i : i + 1]])),
                 np.append(self.y, y[i]),
                 np.append(self.bound, self.C),
                 self.X_out,
@@ -218,8 +219,61 @@ class Machine:
         back = np.argsort(order)
         return Added(decision[back], error[back], is_anew[back])
 
+    def widen(self, gamma: FloatArray) -> Added:
+        """Train on the same points at other widths of the kernel, shape ``(n,)``."""
+        r = gamma / self.gamma - 1.0
+        n = len(r)
+        decision, error = np.empty((n, len(self.X_out))), np.empty(n)
+        is_anew = np.zeros(n, dtype=bool)
+        is_same = r == 0.0
+        decision[is_same], error[is_same] = self.decision_out, self.error
+        others = np.flatnonzero(~is_same)
+        if not len(others):
+            return Added(decision, error, is_anew)
+        found, lost = self._widths.stretches(r[others])
+        limit = self._accepted
+        at_rows = self._out_of([stretch.beta for stretch in found])
+        for stretch, out in zip(found, at_rows, strict=True):
+            of = others[stretch.of]
+            alpha, excess, of_excess, _ = self._widths.conditions(stretch, r[of])
+            shift, missed = middle_shift(alpha, excess, self.y, self.bound)
+            decision[of] = at(out, r[of]) + (at(stretch.b[:, None], r[of]) + shift[:, None])
+            error[of] = missed + decision_error(alpha, of_excess, stretch.state, self.bound)
+            missing = of_excess.max(axis=1) + tail(stretch.sums, r[of])
+            error[of] += self.amplification * (missing + self.rounding) + tail(out, r[of])
+        poor = np.concatenate([others[lost], np.flatnonzero(~is_same & ~(error <= limit))])
+        for i in np.unique(poor):
+            again = Machine(
+                self.X, self.y, self.bound, self.X_out, C=self.C, gamma=float(gamma[i]), reach=0.0
+            )
+            decision[i], error[i], is_anew[i] = again.decision_out, again.error, True
+        return Added(decision, error, is_anew)
+
+    @property
+    def _accepted(self) -> float:
+        """Error of decision values up to which a machine counts as solved."""
+        return _ACCEPTED * tolerance(self.bound) + 4.0 * self.amplification * self.rounding
+
+    @cached_property
+    def _widths(self) -> Widths:
+        x = self.gamma * self.X.squared_distances(self.X)
+        return Widths(self.dual, x, self.y, self.bound)
+
+    def _out_of(self, betas: list[FloatArray]) -> list[FloatArray]:
+        """Series of the sums of kernels at the rows that are wanted, from series of weights."""
+        series = [np.zeros((len(beta), len(self.X_out))) for beta in betas]
+        if not betas:
+            return series
+        for rows in _chunks(len(self.X_out)):
+            x = self.gamma * self.X.squared_distances(self.X_out[rows])
+            for j, term in enumerate(kernel_terms(x, max(map(len, betas)))):
+                for beta, out in zip(betas, series, strict=True):
+                    if len(beta) > j:
+                        out[j:, rows] += (beta[: len(beta) - j] * (-1) ** j / factorial(j)) @ term
+        return series
+
     def _add(
-        self, tableau: Tableau, Z: FloatArray, y: FloatArray, gamma: FloatArray
+        self, tableau: Tableau, Z: Rows, y: FloatArray, gamma: FloatArray
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Add points, sorted by falling change of gamma.
 
@@ -227,7 +281,7 @@ class Machine:
         training points besides the tableau's rows whose state is no longer right for some point.
         """
         r = gamma / self.gamma - 1.0
-        x = self.gamma * squared_distances(Z, self.X)
+        x = self.gamma * Z.squared_distances(self.X)
         kernel = np.exp(-x)
         gap = kernel * np.expm1(-r[:, None] * x)
         base_change = np.empty((len(y), len(tableau.rows) + 1))
@@ -253,7 +307,7 @@ class Machine:
         beta_z = y * additions.alpha[:, -1]
         decision = self._sums(self.X_out, self._series_out, tableau, dbeta, r)
         for rows in _chunks(len(self.X_out)):
-            kernel = squared_distances(Z, self.X_out[rows])
+            kernel = Z.squared_distances(self.X_out[rows])
             kernel *= -gamma[:, None]
             np.exp(kernel, out=kernel)
             kernel *= beta_z[:, None]
@@ -306,23 +360,21 @@ class Machine:
         return whole
 
     def _sums(
-        self, X: FloatArray, series: FloatArray, tableau: Tableau, dbeta: FloatArray, r: FloatArray
+        self, X: Rows, series: FloatArray, tableau: Tableau, dbeta: FloatArray, r: FloatArray
     ) -> FloatArray:
         """Sums of kernels of the training points with their new weights, ``(n_added, len(X))``."""
         sums = coefficients(r, len(series)) @ series
         n = int(n_terms(r, SERIES_ERROR).max(initial=1))
         for rows in _chunks(len(X)):
-            x = self.gamma * squared_distances(self.X[tableau.rows], X[rows])
+            x = self.gamma * self.X[tableau.rows].squared_distances(X[rows])
             add_products(sums[:, rows], dbeta, r, kernel_terms(x, n))
         return sums
 
 
-def _join_equal(
-    X: FloatArray, y: FloatArray, bound: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _join_equal(X: Rows, y: FloatArray, bound: FloatArray) -> tuple[Rows, FloatArray, FloatArray]:
     """Join equal points of one class into one, whose weight is bounded by the sum."""
     _, first, member = np.unique(
-        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
+        np.column_stack([X.X, y]), axis=0, return_index=True, return_inverse=True
     )
     if len(first) == len(y):
         return X, y, bound

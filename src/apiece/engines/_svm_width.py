@@ -1,0 +1,177 @@
+r"""A machine at other widths of its kernel, with no point added: a power series of its optimum.
+
+With the free set $F$ fixed and a relative change $r$ of gamma, signed weights and intercept solve
+
+$$K_{FF}(r) \, \beta_F + b = y_F - K_{FU}(r) \, \beta_U, \qquad 1'\beta = 0,
+  \qquad K(r) = \sum_j \frac{(-r)^j}{j!} K_j .$$
+
+Their power series in $r$ follow term by term from one factorisation of $K_{FF}(0)$, and so do those
+of the decision values. A series serves all changes at which every state is right; where one is
+wrong it is exchanged, and the series of the new states serves the next stretch of widths.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+
+from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
+from apiece.engines._svm_dual import FREE, LOWER, UPPER, Dual, bordered, tolerance, violations
+from apiece.engines._svm_kernel import kernel_terms
+
+_MOST_TERMS = 24
+_MOST_ROUNDS = 12  # exchanges before the states at a width are given up
+_MOST_SERIES = 60
+_SLACK = 1e-9  # share of its bound by which a weight may miss it
+_TAIL = 1e-3  # share of the tolerance that the last terms of a series may have
+_CORRECTIONS = 2  # corrections of a solution by its residual
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Power series in the change of gamma, under one set of states.
+
+    Parameters
+    ----------
+    of
+        Which of the widths it serves.
+    state
+        Shape ``(n,)``.
+    beta, b, sums
+        Coefficients of signed weights and intercept, and of the decision values at the training
+        points, shape ``(n_terms, n)``, ``(n_terms,)`` and ``(n_terms, n)``.
+    """
+
+    of: IntArray
+    state: AnyArray
+    beta: FloatArray
+    b: FloatArray
+    sums: FloatArray
+
+
+def tail(coefficients: FloatArray, r: FloatArray) -> FloatArray:
+    """Size of the last two terms of series in ``r``, the largest of all, shape ``(len(r),)``."""
+    largest = np.abs(coefficients[-2:]).max(axis=1)
+    n = len(coefficients)
+    return np.asarray((np.abs(r[:, None]) ** np.arange(n - 2, n) * largest).max(axis=1))
+
+
+def at(coefficients: FloatArray, r: FloatArray) -> FloatArray:
+    """Values of series in ``r``, shape ``(len(r), ...)``."""
+    return np.asarray(r[:, None] ** np.arange(len(coefficients)) @ coefficients)
+
+
+class Widths:
+    """A machine's optimum at other widths.
+
+    Parameters
+    ----------
+    dual
+        The optimum at the machine's width.
+    x
+        Squared distances times gamma between the training points, shape ``(n, n)``.
+    y, bound
+        Labels ±1 and upper bounds of the weights, shape ``(n,)``.
+    """
+
+    def __init__(self, dual: Dual, x: FloatArray, y: FloatArray, bound: FloatArray) -> None:
+        self._dual, self._y, self._bound = dual, y, bound
+        self._x, self._source = x, kernel_terms(x, _MOST_TERMS)
+        self._terms = [next(self._source).copy()]
+        self._limit = _TAIL * tolerance(bound)
+
+    def _term(self, j: int) -> FloatArray:
+        r"""Return the kernel's term, $(-1)^j / j! \; K_j$."""
+        while len(self._terms) <= j:
+            self._terms.append(self._terms[-1] * (self._x / -len(self._terms)))
+        return self._terms[j]
+
+    def stretches(self, r: FloatArray) -> tuple[list[Stretch], IntArray]:
+        """Series that serve the given changes of gamma, and the changes that none serves."""
+        found: list[Stretch] = []
+        near, states = [0.0], [self._dual.state]
+        left, lost = np.arange(len(r)), []
+        n_series = 0
+        while len(left):
+            goal = left[np.abs(r[left]).argmin()]
+            state = states[int(np.abs(np.array(near) - r[goal]).argmin())]
+            for _ in range(_MOST_ROUNDS):
+                if n_series == _MOST_SERIES or not (state == FREE).any():
+                    break
+                series = self._expand(state, float(np.abs(r[left]).max()))
+                n_series += 1
+                if series is None:
+                    break
+                is_wrong = self._wrong(series, r[left])
+                is_served = ~is_wrong.any(axis=1)
+                is_served &= tail(series.sums, r[left]) <= self._limit
+                if is_served.any():
+                    served = left[is_served]
+                    found.append(Stretch(served, series.state, series.beta, series.b, series.sums))
+                    near += [float(r[served].min()), float(r[served].max())]
+                    states += [state, state]
+                at_goal = is_wrong[left == goal][0]
+                left = left[~is_served]
+                if goal not in left or not at_goal.any():
+                    break
+                state = self._exchange(series, r[goal], at_goal)
+            if goal in left:
+                lost.append(goal)
+                left = left[left != goal]
+        return found, np.array(lost, dtype=np.int64)
+
+    def _expand(self, state: AnyArray, reach: float) -> Stretch | None:
+        """Series under given states, long enough for changes up to ``reach``; None if singular."""
+        y, free = self._y, np.flatnonzero(state == FREE)
+        K = self._term(0)
+        matrix = bordered(K[np.ix_(free, free)], np.ones(len(free)))
+        jitter = np.append(0.0, self._dual.jitter[free])
+        held = np.where(state == UPPER, y * self._bound, 0.0)
+        beta, b, sums = [held], [0.0], []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)  # a bad solution is seen by its excess
+            factor = lu_factor(matrix + np.diag(jitter), check_finite=False)
+            for m in range(_MOST_TERMS):
+                known = K @ held if m == 0 else np.zeros(len(y))
+                for j in range(1, m + 1):
+                    known += self._term(j) @ beta[m - j]
+                rhs = np.append(0.0, (y if m == 0 else 0.0) - known)[np.append(0, 1 + free)]
+                rhs[0] = -held.sum() if m == 0 else 0.0
+                solution = lu_solve(factor, rhs, check_finite=False)
+                for _ in range(_CORRECTIONS):
+                    solution += lu_solve(factor, rhs - matrix @ solution, check_finite=False)
+                now = np.zeros(len(y))
+                now[free] = solution[1:]
+                if not np.isfinite(now).all():
+                    return None
+                sums.append(known + K @ now + solution[0])
+                if m == 0:
+                    beta[0], b[0] = held + now, float(solution[0])
+                else:
+                    beta.append(now)
+                    b.append(float(solution[0]))
+                if m and tail(np.array(sums), np.array([reach]))[0] <= self._limit:
+                    break
+        nobody = np.empty(0, dtype=np.int64)
+        return Stretch(nobody, state, np.array(beta), np.array(b), np.array(sums))
+
+    def conditions(
+        self, series: Stretch, r: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Weights and excesses at some widths, and how far they are from their conditions."""
+        alpha = self._y * at(series.beta, r)
+        excess = self._y * at(series.sums, r) - 1.0
+        return alpha, excess, *violations(alpha, excess, series.state, self._bound)
+
+    def _wrong(self, series: Stretch, r: FloatArray) -> BoolArray:
+        _, _, of_excess, of_alpha = self.conditions(series, r)
+        is_free = series.state == FREE
+        return np.where(is_free, ~(of_alpha <= _SLACK), ~(of_excess <= tolerance(self._bound)))
+
+    def _exchange(self, series: Stretch, r: float, is_wrong: BoolArray) -> AnyArray:
+        alpha = self._y * at(series.beta, np.array([r]))[0]
+        end = np.where(alpha < 0.5 * self._bound, LOWER, UPPER)
+        return np.where(is_wrong, np.where(series.state == FREE, end, FREE), series.state)
