@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import FREE, LOWER, UPPER, Dual, bordered, tolerance, violations
-from apiece.engines._svm_kernel import kernel_terms
+from apiece.engines._svm_kernel import SERIES_ERROR, n_terms
 
 _MOST_TERMS = 24
 _MOST_ROUNDS = 12  # exchanges before the states at a width are given up
@@ -53,10 +53,12 @@ class Stretch:
 
 
 def tail(coefficients: FloatArray, r: FloatArray) -> FloatArray:
-    """Size of the last two terms of series in ``r``, the largest of all, shape ``(len(r),)``."""
-    largest = np.abs(coefficients[-2:]).max(axis=1)
-    n = len(coefficients)
-    return np.asarray((np.abs(r[:, None]) ** np.arange(n - 2, n) * largest).max(axis=1))
+    """Size of the last term of series in ``r``, the largest of all, shape ``(len(r),)``.
+
+    The coefficient before it counts too, in case that the last one is small by chance.
+    """
+    largest = float(np.abs(coefficients[-2:]).max())
+    return np.asarray(largest * np.abs(r) ** (len(coefficients) - 1))
 
 
 def at(coefficients: FloatArray, r: FloatArray) -> FloatArray:
@@ -79,8 +81,7 @@ class Widths:
 
     def __init__(self, dual: Dual, x: FloatArray, y: FloatArray, bound: FloatArray) -> None:
         self._dual, self._y, self._bound = dual, y, bound
-        self._x, self._source = x, kernel_terms(x, _MOST_TERMS)
-        self._terms = [next(self._source).copy()]
+        self._x, self._terms = x, [np.exp(-x)]
         self._limit = _TAIL * tolerance(bound)
 
     def _term(self, j: int) -> FloatArray:
@@ -130,6 +131,7 @@ class Widths:
         matrix = bordered(K[np.ix_(free, free)], np.ones(len(free)))
         jitter = np.append(0.0, self._dual.jitter[free])
         held = np.where(state == UPPER, y * self._bound, 0.0)
+        fewest = int(n_terms(np.array(reach), SERIES_ERROR))
         beta, b, sums = [held], [0.0], []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)  # a bad solution is seen by its excess
@@ -153,7 +155,8 @@ class Widths:
                 else:
                     beta.append(now)
                     b.append(float(solution[0]))
-                if m and tail(np.array(sums), np.array([reach]))[0] <= self._limit:
+                both = np.array([beta[-2:], sums[-2:]]) if m >= fewest else None
+                if both is not None and np.abs(both).max() * reach**m <= self._limit:
                     break
         nobody = np.empty(0, dtype=np.int64)
         return Stretch(nobody, state, np.array(beta), np.array(b), np.array(sums))
