@@ -103,7 +103,8 @@ class SVMEngine(Engine):
 
         delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
         n_columns = base.margins.shape[1]
-        entries = n_columns * max(task.cardinality, data.n_validation)
+        entries = max(task.cardinality, data.n_validation)
+        entries *= (n_columns + 1) // 2  # a pair's machine gets few points of many classes
         size = min(_MOST_POINTS, _BLOCK_ENTRIES // entries + 16)
         for start in range(0, len(points), size):
             block = slice(start, start + size)

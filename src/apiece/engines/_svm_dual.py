@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
@@ -29,6 +31,7 @@ _SLACK = 1e-9  # share of its bound by which a free weight may be outside
 _AT_BOUND = 1e-7  # share of its bound by which a weight at the bound may miss it
 _CORRECTIONS = 2  # corrections of a solution by its residual
 _MOST_SETS = 30  # active sets tried before libsvm's own answer is kept
+_LOOSE, _TIGHT = 1e-5, 1e-9  # tolerances of libsvm, whose states start the exchange
 _MOST_STEPS = 1_000_000  # of libsvm
 
 
@@ -169,7 +172,9 @@ def middle_shift(
     return shift, np.where(has_middle, moved, length)
 
 
-def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
+def solve_dual(
+    kernel: FloatArray, y: FloatArray, bound: FloatArray, start: FloatArray | None = None
+) -> Dual:
     """Solve the dual for one kernel matrix.
 
     Parameters
@@ -180,9 +185,15 @@ def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
         Labels ±1, both present, shape ``(n,)``.
     bound
         Upper bounds of the weights, shape ``(n,)``.
+    start
+        Weights near the optimum, from `libsvm_of_pairs`; None to ask libsvm for them.
     """
     added = jitter(kernel.sum(axis=1) - 1.0, bound)
-    for tol in (1e-5, 1e-9):
+    if start is not None:
+        dual = _polish(kernel, y, bound, _states(start, bound), added)
+        if dual is not None:
+            return dual
+    for tol in (_LOOSE, _TIGHT):
         alpha = _libsvm(kernel, y, bound, tol)
         dual = _polish(kernel, y, bound, _states(alpha, bound), added)
         if dual is not None:
@@ -191,17 +202,54 @@ def solve_dual(kernel: FloatArray, y: FloatArray, bound: FloatArray) -> Dual:
 
 
 def _libsvm(kernel: FloatArray, y: FloatArray, bound: FloatArray, tol: float) -> FloatArray:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.svm import SVC
-
     C = float(bound.min())
-    model = SVC(C=C, kernel="precomputed", tol=tol, max_iter=_MOST_STEPS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the violation tells it better
-        model.fit(kernel, y, sample_weight=bound / C)
+    model = _fitted(kernel, y, C, tol, bound / C)
     alpha = np.zeros(len(y))
     alpha[model.support_] = np.abs(model.dual_coef_[0])
     return np.minimum(alpha, bound)
+
+
+def libsvm_of_pairs(kernel: FloatArray, y: IntArray, C: float) -> dict[tuple[int, int], FloatArray]:
+    """Return libsvm's weights for each pair of several classes.
+
+    Parameters
+    ----------
+    kernel
+        Kernel between points that all differ, shape ``(n, n)``.
+    y
+        Class codes from 0 on, all of them present, shape ``(n,)``.
+    C
+        Upper bound of the weights.
+
+    Returns
+    -------
+    dict
+        For each pair the weights of the points of its classes, in their order.
+    """
+    model = _fitted(kernel, y, C, _LOOSE, None)
+    n_classes = len(model.classes_)
+    alpha = np.zeros((n_classes, len(y)))  # against each other class
+    weights, code = np.abs(model.dual_coef_), y[model.support_]
+    for other in range(n_classes):
+        row = np.where(code > other, other, other - 1)  # libsvm leaves out a point's own class
+        alpha[other, model.support_] = weights[row, np.arange(len(code))]
+    of_pair = {}
+    for i, j in combinations(range(n_classes), 2):
+        of = np.flatnonzero((y == i) | (y == j))
+        of_pair[i, j] = np.minimum(np.where(y[of] == i, alpha[j, of], alpha[i, of]), C)
+    return of_pair
+
+
+def _fitted(
+    kernel: FloatArray, y: AnyArray, C: float, tol: float, weight: FloatArray | None
+) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
+    model = SVC(C=C, kernel="precomputed", tol=tol, max_iter=_MOST_STEPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the violation tells it better
+        return model.fit(kernel, y, sample_weight=weight)
 
 
 def _states(alpha: FloatArray, bound: FloatArray) -> IntArray:

@@ -80,6 +80,8 @@ class Machine:
         As in scikit-learn's ``SVC``; ``C`` bounds the weight of an added point.
     reach
         The largest relative change of gamma that will be asked for.
+    start
+        Weights near the optimum, of points that all differ; None if they may not, or to ask libsvm.
     """
 
     def __init__(
@@ -92,11 +94,14 @@ class Machine:
         C: float,
         gamma: float,
         reach: float,
+        start: FloatArray | None = None,
     ) -> None:
-        self.X, self.y, self.bound = _join_equal(X, y, bound)
+        self.X, self.y, self.bound = (
+            (X, y, bound) if start is not None else _join_equal(X, y, bound)
+        )
         self.X_out, self.C, self.gamma, self.reach = X_out, C, gamma, reach
         kernel = np.exp(-gamma * self.X.squared_distances(self.X))
-        self.dual = solve_dual(kernel, self.y, self.bound)
+        self.dual = solve_dual(kernel, self.y, self.bound, start)
         self.beta = self.y * self.dual.alpha  # signed weights
         self.rounding = float(_ROUNDING * (1.0 + (kernel @ self.dual.alpha).max()))
 

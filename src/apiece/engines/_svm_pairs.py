@@ -18,11 +18,13 @@ trained, at the nearest of the widths $\gamma \, e^{0.1 j}$.
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from apiece._base.typing import AnyArray, FloatArray, IntArray
+from apiece.engines._svm_dual import libsvm_of_pairs
 from apiece.engines._svm_kernel import Rows
 from apiece.engines._svm_machine import Added, Machine
 
@@ -63,6 +65,7 @@ class Machines:
         self._scatter = float(((X.X - self._mean) ** 2).sum())
         self._gamma = float(self._width(X.X.size, np.array(self._scatter)))
         self._machines: dict[tuple[Pair, int], Machine] = {}
+        self._start: dict[int, dict[Pair, FloatArray]] = {}
 
     def _width(self, size: int, scatter: FloatArray) -> FloatArray:
         """Gamma by the rule, given how many entries there are and their scatter."""
@@ -97,10 +100,27 @@ class Machines:
                 np.full(len(of), self._C),
                 self._X_out,
                 C=self._C,
-                gamma=float(self._gamma * np.exp(_SPACING * node)),
+                gamma=self._gamma_at(node),
                 reach=float(np.expm1(0.5 * _SPACING)) if self._rule == "scale" else 0.0,
+                start=self._starts(node).get(pair),
             )
         return self._machines[pair, node]
+
+    def _gamma_at(self, node: int) -> float:
+        return float(self._gamma * np.exp(_SPACING * node))
+
+    def _starts(self, node: int) -> dict[Pair, FloatArray]:
+        """Weights near the optimum for all pairs of several classes, from one call of libsvm."""
+        if self._n_classes == 2 or not self._are_distinct:
+            return {}
+        if node not in self._start:
+            kernel = np.exp(-self._gamma_at(node) * self._X.squared_distances(self._X))
+            self._start[node] = libsvm_of_pairs(kernel, self._y, self._C)
+        return self._start[node]
+
+    @cached_property
+    def _are_distinct(self) -> bool:
+        return len(np.unique(self._X.X, axis=0)) == len(self._X)
 
     def base(self) -> Added:
         """Decision values of the machines by themselves, one row."""

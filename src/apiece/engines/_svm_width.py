@@ -12,11 +12,10 @@ wrong it is exchanged, and the series of the new states serves the next stretch 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from apiece._base.typing import AnyArray, BoolArray, FloatArray, IntArray
 from apiece.engines._svm_dual import FREE, LOWER, UPPER, Dual, bordered, tolerance, violations
@@ -127,39 +126,34 @@ class Widths:
     def _expand(self, state: AnyArray, reach: float) -> Stretch | None:
         """Series under given states, long enough for changes up to ``reach``; None if singular."""
         y, free = self._y, np.flatnonzero(state == FREE)
-        K = self._term(0)
-        matrix = bordered(K[np.ix_(free, free)], np.ones(len(free)))
-        jitter = np.append(0.0, self._dual.jitter[free])
+        K, place = self._term(0), np.append(0, 1 + free)
         held = np.where(state == UPPER, y * self._bound, 0.0)
+        matrix = bordered(K[np.ix_(free, free)], np.ones(len(free)))
+        lu, pivots, _ = dgetrf(matrix + np.diag(np.append(0.0, self._dual.jitter[free])))
         fewest = int(n_terms(np.array(reach), SERIES_ERROR))
-        beta, b, sums = [held], [0.0], []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinAlgWarning)  # a bad solution is seen by its excess
-            factor = lu_factor(matrix + np.diag(jitter), check_finite=False)
-            for m in range(_MOST_TERMS):
-                known = K @ held if m == 0 else np.zeros(len(y))
-                for j in range(1, m + 1):
-                    known += self._term(j) @ beta[m - j]
-                rhs = np.append(0.0, (y if m == 0 else 0.0) - known)[np.append(0, 1 + free)]
-                rhs[0] = -held.sum() if m == 0 else 0.0
-                solution = lu_solve(factor, rhs, check_finite=False)
-                for _ in range(_CORRECTIONS):
-                    solution += lu_solve(factor, rhs - matrix @ solution, check_finite=False)
-                now = np.zeros(len(y))
-                now[free] = solution[1:]
-                if not np.isfinite(now).all():
-                    return None
-                sums.append(known + K @ now + solution[0])
-                if m == 0:
-                    beta[0], b[0] = held + now, float(solution[0])
-                else:
-                    beta.append(now)
-                    b.append(float(solution[0]))
-                both = np.array([beta[-2:], sums[-2:]]) if m >= fewest else None
-                if both is not None and np.abs(both).max() * reach**m <= self._limit:
-                    break
-        nobody = np.empty(0, dtype=np.int64)
-        return Stretch(nobody, state, np.array(beta), np.array(b), np.array(sums))
+        beta, sums = np.zeros((_MOST_TERMS, len(y))), np.empty((_MOST_TERMS, len(y)))
+        beta[0], b = held, np.empty(_MOST_TERMS)
+        goal = np.append(-held.sum(), y)
+        for m in range(_MOST_TERMS):
+            known = K @ held if m == 0 else self._term(1) @ beta[m - 1]
+            for j in range(2, m + 1):
+                known += self._term(j) @ beta[m - j]
+            rhs = -np.append(0.0, known)[place]
+            if m == 0:
+                rhs += goal[place]
+            solution = dgetrs(lu, pivots, rhs)[0]
+            for _ in range(_CORRECTIONS):
+                solution += dgetrs(lu, pivots, rhs - matrix @ solution)[0]
+            b[m] = solution[0]
+            beta[m, free] = solution[1:]
+            sums[m] = known + K[:, free] @ solution[1:] + b[m]
+            if not np.isfinite(sums[m]).all():
+                return None
+            size = max(np.abs(beta[max(0, m - 1) : m + 1]).max(), np.abs(sums[m]).max())
+            if m + 1 >= fewest and m and size * reach**m <= self._limit:
+                break
+        nobody, made = np.empty(0, dtype=np.int64), slice(m + 1)
+        return Stretch(nobody, state, beta[made], b[made], sums[made])
 
     def conditions(
         self, series: Stretch, r: FloatArray
