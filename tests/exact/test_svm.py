@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.metrics import hinge_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
@@ -23,7 +22,7 @@ from apiece.errors import EngineError, ModelError
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
 
-from oracles import CalibratedSVC, InteriorPointSVC
+from oracles import CalibratedSVC, InteriorPointSVC, OneVersusOneSVC
 
 
 def data(n=90, d=5, seed=0, shift=1.5, n_val=40, prepare=lambda X, y: (X, y)):
@@ -280,15 +279,130 @@ def test_auto_picks_it_for_the_name_and_for_a_plain_estimator(blobs):
         choose_engine(blobs, model=SVC(kernel="linear"), metric="hinge", engine="svm")
 
 
-def test_three_classes_are_refitted():
+def many_classes(n_classes=3, k=40, d=5, seed=0, prepare=lambda X, y, k: None):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(k + 55, d))
+    y = (X @ rng.normal(size=(d, n_classes)) + rng.gumbel(size=(len(X), n_classes))).argmax(axis=1)
+    y[: 2 * n_classes] = np.arange(2 * n_classes) % n_classes
+    y[k : k + n_classes] = np.arange(n_classes)
+    prepare(X, y, k)
+    settings = {"X_val": X[k + 15 :], "y_val": y[k + 15 :], "kind": "classification"}
+    return Dataset.from_arrays(X[: k + 15], y[: k + 15], **settings)
+
+
+def compare_classes(dataset, k, metric="log_loss", tolerance=1e-8, **settings):
+    needs_proba = LOSSES[metric].needs == "proba"
+    oracle = OneVersusOneSVC(settings.get("C", 1.0), settings.get("gamma", "scale"))
+    model = Model("svm", calibrated(**settings) if needs_proba else SVC(**settings))
+    reference = Model("oracle", CalibratedSVC(oracle) if needs_proba else oracle)
+    task = Task(0, np.arange(k), np.arange(k, k + 15), 0)
+    assert SVMEngine.supports(dataset, model, LOSSES[metric]) is None
+    fast = SVMEngine(dataset, model, LOSSES[metric]).run(task)
+    slow = RefitEngine(dataset, reference, LOSSES[metric]).run(task)
+    assert fast.loss == pytest.approx(slow.loss, rel=1e-8)
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=tolerance * np.abs(slow.delta).mean())
+    assert fast.notes == {"refits": 0}
+    return fast
+
+
+@pytest.mark.parametrize("n_classes", [3, 10])
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
+@pytest.mark.parametrize("metric", ["log_loss", "brier", "zero_one", "hinge"])
+def test_several_classes_are_those_of_a_converged_refit(n_classes, gamma, metric):
+    k = 12 * n_classes
+    compare_classes(many_classes(n_classes, k), k, metric, gamma=gamma)
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "hinge"])
+def test_an_outlier_among_several_classes_changes_the_width_of_every_pair(metric):
+    def blow_up(X, y, k):
+        X[k + 3 : k + 6] *= 30
+
+    compare_classes(many_classes(4, 48, prepare=blow_up), 48, metric)
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "hinge"])
+def test_points_of_a_rare_class_among_several(metric):
+    def thin_out(X, y, k):
+        y[6:k][y[6:k] == 0] = 1  # two points of class 0 are left
+        y[k : k + 4] = 0
+
+    compare_classes(many_classes(3, 45, prepare=thin_out), 45, metric)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_duplicated_points_of_several_classes(C):
+    def repeat(X, y, k):
+        X[6:12] = X[:6]  # of other classes, too
+        X[k : k + 5], y[k : k + 3] = X[:5], y[:3]
+
+    compare_classes(many_classes(3, 45, prepare=repeat), 45, C=C)
+
+
+def test_several_classes_equal_scikit_learns_own_calibrated_model():
+    dataset, loss = many_classes(4, 80), LOSSES["log_loss"]
+    task = Task(0, np.arange(80), np.arange(80, 95), 0)
+    engine = SVMEngine(dataset, Model("svm", calibrated()), loss)
+    fast, slow = engine.run(task), engine.refit_engine().run(task)
+    # scikit-learn's sigmoid stops at a gradient of 1e-6, and libsvm is in single precision
+    assert_allclose(fast.delta, slow.delta, rtol=0, atol=1e-4 * np.abs(slow.delta).mean())
+
+
+@pytest.mark.parametrize("breaks_ties", [False, True])
+def test_labels_of_several_classes_are_those_of_libsvm(breaks_ties):
+    dataset, loss = many_classes(5, 60, d=2), LOSSES["zero_one"]
+    task = Task(0, np.arange(60), np.arange(60, 75), 0)
+    engine = SVMEngine(dataset, Model("svm", SVC(break_ties=breaks_ties)), loss)
+    assert_array_equal(engine.run(task).delta, engine.refit_engine().run(task).delta)
+
+
+def test_a_vote_that_rounding_decides_is_marked():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(90, 3)), np.arange(90) % 3
-    dataset = Dataset.from_arrays(X[:60], y[:60], X_val=X[60:], y_val=y[60:], kind="classification")
-    assert choose_engine(dataset, model="svm")[0].name == "refit"
-    engine, _ = choose_engine(dataset, model="svm", metric="hinge")
-    assert engine.name == "refit"
-    task = Task(0, np.arange(40), np.arange(40, 43), 0)
-    expected = hinge_loss(y[60:], SVC().fit(X[:40], y[:40]).decision_function(X[60:]))
-    assert engine.run(task).loss == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(ModelError, match="two classes"):
-        choose_engine(dataset, model="svm", engine="svm")
+    X = rng.normal(size=(30, 2))
+    X[:, 0] = np.abs(X[:, 0]) + 0.1
+    X[1::2] = X[::2] * [-1, 1]  # class 1 is the mirror image of class 0
+    y = np.append(np.tile([0, 1], 10), np.full(10, 2))
+    X[20:, 1] += 4
+    X_val = np.array([[0.0, 0.3], [1.0, 0.5], [0.4, 3.0]])  # the first is as near to both
+    dataset = Dataset.from_arrays(
+        X, y, X_val=X_val, y_val=[0, 1, 2], kind="classification", standardize=False
+    )
+    engine = SVMEngine(dataset, Model("svm", SVC(gamma=0.5)), LOSSES["hinge"])
+    outcome = engine.run(Task(0, np.arange(28), np.array([28, 29]), 0))
+    assert np.isnan(outcome.delta).all()
+
+
+def test_classes_that_are_missing_from_a_training_set_are_left_to_refits():
+    dataset, loss = many_classes(3, 40), LOSSES["zero_one"]
+    subset = np.flatnonzero(dataset.y[:40] != 2)
+    task = Task(0, subset, np.arange(40, 46), 0)
+    engine = SVMEngine(dataset, Model("svm", SVC()), loss)
+    outcome = engine.run(task)
+    assert outcome.notes["refits"] == 6
+    assert_array_equal(outcome.delta, engine.refit_engine().run(task).delta)
+
+
+def test_widths_that_are_hard_to_follow_are_solved_from_scratch_and_counted(monkeypatch):
+    dataset, task = many_classes(3, 40), Task(0, np.arange(40), np.arange(40, 48), 0)
+    engine = SVMEngine(dataset, Model("svm", calibrated()), LOSSES["log_loss"])
+    expected = engine.run(task)
+    follow = machine_module.Widths.stretches
+
+    def one_is_lost(self, r):
+        found, lost = follow(self, r)
+        return [], np.arange(len(r)) if len(r) > 2 else lost
+
+    monkeypatch.setattr(machine_module.Widths, "stretches", one_is_lost)
+    outcome = engine.run(task)
+    assert outcome.notes["refits"] > 0
+    assert_allclose(outcome.delta, expected.delta, atol=1e-7 * np.abs(expected.delta).mean())
+
+
+def test_auto_picks_it_for_several_classes():
+    dataset = many_classes(3, 40)
+    assert choose_engine(dataset, model="svm")[0].name == "svm"
+    assert choose_engine(dataset, model="svm", metric="hinge")[0].name == "svm"
+    with pytest.raises(ModelError, match="decision_function_shape is 'ovo'"):
+        choose_engine(
+            dataset, model=SVC(decision_function_shape="ovo"), metric="hinge", engine="svm"
+        )

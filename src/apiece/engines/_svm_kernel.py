@@ -75,10 +75,17 @@ class Rows:
         """Squared distances to other points, a new array of shape ``(len(self), len(others))``."""
         if self.table is not None and others.table is not None:
             if self.row is not None and others.column is not None:
-                return self.table[self.row[:, None], others.column]
+                return _picked(self.table, self.row, others.column)
             if others.row is not None and self.column is not None:
-                return others.table[others.row[:, None], self.column].T
+                return _picked(others.table, others.row, self.column).T
         return squared_distances(self.X, others.X)
+
+
+def _picked(table: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
+    """Some rows and columns of a table; neighbouring columns are copied together."""
+    if len(column) and (np.diff(column) == 1).all():
+        return table[row, column[0] : column[-1] + 1]
+    return table.take(row[:, None] * table.shape[1] + column)
 
 
 def n_terms(r: FloatArray, error: float) -> IntArray:
