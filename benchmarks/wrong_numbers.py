@@ -37,6 +37,8 @@ NAMES = {
     "svm": "SVM",
     "platt": "SVM with probabilities",
     "mlp": "network",
+    "svm3": "SVM, 3 classes",
+    "platt3": "SVM with probabilities, 3 classes",
 }
 
 

@@ -6,6 +6,7 @@ None of it is scikit-learn's or apiece's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -285,21 +286,57 @@ def svm_decision(
     return np.asarray(kernel(V, X, gamma) @ (alpha * sign) + b)
 
 
+def svm_scores(
+    X: np.ndarray, y: np.ndarray, V: np.ndarray, C: float, gamma: str | float
+) -> np.ndarray:
+    """Decision values at ``V``, shape ``(n, 1)``, or ``(n, K)`` by the votes of all pairs."""
+    n_classes = int(y.max()) + 1
+    if n_classes == 2:
+        return svm_decision(X, y, V, C, gamma)[:, None]
+    if isinstance(gamma, str):  # the width is that of all classes
+        gamma = 1 / (X.shape[1] * (X.astype(LONG).var() if gamma == "scale" else 1))
+    votes, total = np.zeros((2, len(V), n_classes), dtype=LONG)
+    for i, j in combinations(range(n_classes), 2):
+        of = (y == i) | (y == j)
+        f = svm_decision(X[of], (y[of] == j).astype(int), V, C, gamma)
+        if np.abs(f).min(initial=1.0) < 1e-14:
+            raise Unsolved  # a vote that rounding decides
+        votes[:, j] += f > 0
+        votes[:, i] += f < 0
+        total[:, j] += f
+        total[:, i] -= f
+    return votes + total / (3 * (1 + np.abs(total)))
+
+
 def svm_log_odds(
     X: np.ndarray, y: np.ndarray, V: np.ndarray, C: float, gamma: str | float, n_folds: int = 5
 ) -> np.ndarray:
-    """Log odds at ``V`` after Platt's sigmoid, on folds that follow the order of each class."""
+    """Log odds at ``V`` after Platt's sigmoid, on folds that follow the order of each class.
+
+    Of class 1, shape ``(n,)``; of each class against all others if there are more than two.
+    """
     fold = np.empty(len(y), dtype=int)
-    for label in (0, 1):
+    for label in np.unique(y):
         fold[y == label] = np.arange((y == label).sum()) % n_folds
-    f = np.empty(len(y), dtype=LONG)
+    at_rows = svm_scores(X, y, V, C, gamma)
+    f = np.empty((len(y), at_rows.shape[1]), dtype=LONG)
     for j in range(int(fold.max()) + 1):
         is_out = fold == j
-        f[is_out] = svm_decision(X[~is_out], y[~is_out], X[is_out], C, gamma)
-    zero, unit, n_1 = f.mean(), f.std(), int((y == 1).sum())
+        if len(np.unique(y[~is_out])) < len(np.unique(y)):
+            raise Unsolved
+        f[is_out] = svm_scores(X[~is_out], y[~is_out], X[is_out], C, gamma)
+    if f.shape[1] == 1:
+        return platt(f[:, 0], y == 1, at_rows[:, 0])
+    columns = [platt(f[:, c], y == c, at_rows[:, c]) for c in range(f.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def platt(f: np.ndarray, is_positive: np.ndarray, at_rows: np.ndarray) -> np.ndarray:
+    """Log odds of rows by the sigmoid that fits held-out decision values."""
+    zero, unit, n_1 = f.mean(), f.std(), int(is_positive.sum())
     if not unit > 1e-15:
         raise Unsolved
-    target = np.where(y == 1, LONG(n_1 + 1) / (n_1 + 2), LONG(1) / (len(y) - n_1 + 2))
+    target = np.where(is_positive, LONG(n_1 + 1) / (n_1 + 2), LONG(1) / (len(f) - n_1 + 2))
     F = np.column_stack([(f - zero) / unit, np.ones(len(f), dtype=LONG)])
 
     def derivatives(w: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -308,8 +345,8 @@ def svm_log_odds(
         p, q = 1 / (1 + np.exp(-m)), 1 / (1 + np.exp(m))
         return value, F.T @ (p - target), (F * (p * q)[:, None]).T @ F
 
-    w = newton(derivatives, np.array([LONG(0), np.log(LONG(n_1 + 1) / (len(y) - n_1 + 1))]))
-    return np.asarray(w[0] * (svm_decision(X, y, V, C, gamma) - zero) / unit + w[1])
+    w = newton(derivatives, np.array([LONG(0), np.log(LONG(n_1 + 1) / (len(f) - n_1 + 1))]))
+    return np.asarray(w[0] * (at_rows - zero) / unit + w[1])
 
 
 ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {

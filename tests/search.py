@@ -35,8 +35,8 @@ from long_double import (
     network_loss,
     newton,
     solve,
-    svm_decision,
     svm_log_odds,
+    svm_scores,
 )
 
 LIMIT = 1e-4  # of the mean size of contributions
@@ -215,7 +215,7 @@ def neighbours(rng: np.random.Generator) -> Problem | None:
     return Problem(dataset, task, model, "squared_error", expected, f"{words} K={K}")
 
 
-def support_vectors(rng: np.random.Generator, metric: str) -> Problem | None:
+def support_vectors(rng: np.random.Generator, metric: str, n_classes: int = 2) -> Problem | None:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
@@ -223,18 +223,22 @@ def support_vectors(rng: np.random.Generator, metric: str) -> Problem | None:
     if rng.random() < 0.2:  # many dimensions, in which all points are far from each other
         X, words = rng.normal(size=(len(X), 60)), f"k={k} d=60"
     y = two_classes(rng, X)
-    y[:4], y[-2:] = [0, 1, 0, 1], [0, 1]
+    if n_classes > 2:
+        y = y + (X[:, 0] > np.median(X[:, 0]))
+    y[: 2 * n_classes], y[-n_classes:] = np.arange(2 * n_classes) % n_classes, np.arange(n_classes)
     dataset, task = split(X, y, k, "classification")
     C = 10.0 ** rng.integers(-4, 7)
     width = float(rng.choice([0.1, 1.0, 10.0]))
     gamma = rng.choice(["scale", "auto", "number"])
     gamma = width / (X.shape[1] * X.var()) if gamma == "number" else str(gamma)
     words += f" C={C:g} gamma={gamma if isinstance(gamma, str) else f'{width:g} * scale'} {metric}"
-    find = svm_decision if metric == "hinge" else svm_log_odds
+    find = svm_scores if metric == "hinge" else svm_log_odds
 
     def loss(rows: np.ndarray) -> Any:
         margins = find(dataset.points_X[rows], dataset.targets(rows), dataset.X_val, C, gamma)
-        signed = np.where(dataset.y_val == 1, margins, -margins)
+        if n_classes > 2:
+            return loss_of_classes(margins, dataset.y_val, metric)
+        signed = np.where(dataset.y_val == 1, 1, -1) * margins.ravel()
         if metric == "hinge":
             return np.maximum(1 - signed, 0).mean()
         logp = np.minimum(-np.log1p(np.exp(-signed)), np.log1p(-LONG(np.finfo(float).eps)))
@@ -245,6 +249,18 @@ def support_vectors(rng: np.random.Generator, metric: str) -> Problem | None:
     if metric != "hinge":
         model = CalibratedClassifierCV(model, ensemble=False, cv=CoupledFolds())
     return Problem(dataset, task, model, metric, expected, words)
+
+
+def loss_of_classes(margins: np.ndarray, y: np.ndarray, metric: str) -> Any:
+    """Hinge loss of scores, or log loss of log odds against all other classes."""
+    rows = np.arange(len(y))
+    if metric == "hinge":
+        others = margins.copy()
+        others[rows, y] = -np.inf
+        return np.maximum(1 - margins[rows, y] + others.max(axis=1), 0).mean()
+    p = 1 / (1 + np.exp(-margins))
+    true = p[rows, y] / p.sum(axis=1)
+    return -np.log(np.maximum(true, LONG(np.finfo(float).eps))).mean()
 
 
 def two_classes(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
@@ -302,6 +318,8 @@ KINDS: dict[str, Callable[[np.random.Generator], Problem | None]] = {
     "svm": lambda rng: support_vectors(rng, "hinge"),
     "platt": lambda rng: support_vectors(rng, "log_loss"),
     "mlp": network,
+    "svm3": lambda rng: support_vectors(rng, "hinge", 3),
+    "platt3": lambda rng: support_vectors(rng, "log_loss", 3),
 }
 
 

@@ -32,3 +32,13 @@ class TestSVMUnderHinge(SVMContract):
 class TestSVMUnderZeroOne(SVMContract):
     estimator = SVC(gamma="auto", tol=1e-8)
     metric = "zero_one"
+
+
+class TestCalibratedSVMOfThreeClasses(SVMContract):
+    n_classes = 3
+
+
+class TestSVMOfThreeClassesUnderHinge(SVMContract):
+    n_classes = 3
+    estimator = SVC(C=3.0, tol=1e-8)
+    metric = "hinge"

@@ -309,7 +309,7 @@ def compare_classes(dataset, k, metric="log_loss", tolerance=1e-8, **settings):
 @pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
 @pytest.mark.parametrize("metric", ["log_loss", "brier", "zero_one", "hinge"])
 def test_several_classes_are_those_of_a_converged_refit(n_classes, gamma, metric):
-    k = 12 * n_classes
+    k = 40 if n_classes == 3 else 60
     compare_classes(many_classes(n_classes, k), k, metric, gamma=gamma)
 
 
@@ -388,11 +388,10 @@ def test_widths_that_are_hard_to_follow_are_solved_from_scratch_and_counted(monk
     expected = engine.run(task)
     follow = machine_module.Widths.stretches
 
-    def one_is_lost(self, r):
-        found, lost = follow(self, r)
-        return [], np.arange(len(r)) if len(r) > 2 else lost
+    def many_are_lost(self, r):
+        return ([], np.arange(len(r))) if len(r) > 2 else follow(self, r)
 
-    monkeypatch.setattr(machine_module.Widths, "stretches", one_is_lost)
+    monkeypatch.setattr(machine_module.Widths, "stretches", many_are_lost)
     outcome = engine.run(task)
     assert outcome.notes["refits"] > 0
     assert_allclose(outcome.delta, expected.delta, atol=1e-7 * np.abs(expected.delta).mean())

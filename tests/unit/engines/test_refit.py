@@ -112,7 +112,10 @@ def test_the_choice_of_engine_gives_its_reason(blobs):
     ("model", "why"),
     [
         ("forest", "no faster exact engine for forest"),
-        ("svm", "engine 'svm' cannot compute it: it is for two classes, not 3"),
+        (
+            "svm(kernel='linear')",
+            "engine 'svm' cannot compute it: kernel is 'linear'; it is for 'rbf'",
+        ),
         (
             LogisticRegression(class_weight="balanced"),
             "engine 'logistic' cannot compute it: class_weight is set",
