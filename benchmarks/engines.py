@@ -105,6 +105,14 @@ CASES = [
         {"estimator__tol": 1e-10},
     ),
     Case(
+        "SVM, calibrated, 10 classes, 256 features",
+        "cifar10",
+        CalibratedClassifierCV(SVC(), ensemble=False, cv=CoupledFolds()),
+        {"estimator__tol": 1e-10},
+        n_refits=4,
+        n_points=200,
+    ),
+    Case(
         "logistic, 10 classes, 256 features as they are",
         "cifar10",
         LogisticRegression(),

@@ -173,4 +173,4 @@ def _normalised(proba: FloatArray) -> FloatArray:
     """Scale probabilities to a sum of 1; classes that all have none share it."""
     total = proba.sum(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return np.where(total > 0, proba / total, 1.0 / proba.shape[-1])
+        return np.asarray(np.where(total > 0, proba / total, 1.0 / proba.shape[-1]))

@@ -84,8 +84,8 @@ class Rows:
 def _picked(table: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
     """Some rows and columns of a table; neighbouring columns are copied together."""
     if len(column) and (np.diff(column) == 1).all():
-        return table[row, column[0] : column[-1] + 1]
-    return table.take(row[:, None] * table.shape[1] + column)
+        return np.asarray(table[row, column[0] : column[-1] + 1])
+    return np.asarray(table.take(row[:, None] * table.shape[1] + column))
 
 
 def n_terms(r: FloatArray, error: float) -> IntArray:
