@@ -18,6 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 from apiece import Dataset
 from apiece.engines import CoupledFolds, Model, RefitEngine, SVMEngine, choose_engine
 from apiece.engines import _svm_machine as machine_module
+from apiece.engines import _svm_small as small_module
 from apiece.errors import EngineError, ModelError
 from apiece.losses import LOSSES, resolve_loss
 from apiece.records import Task
@@ -311,6 +312,16 @@ def compare_classes(dataset, k, metric="log_loss", tolerance=1e-8, **settings):
 def test_several_classes_are_those_of_a_converged_refit(n_classes, gamma, metric):
     k = 40 if n_classes == 3 else 60
     compare_classes(many_classes(n_classes, k), k, metric, gamma=gamma)
+
+
+@pytest.mark.parametrize("setting", [("_CHEAP", 0.0), ("_MOST_ROUNDS", 1)])
+@pytest.mark.parametrize("gamma", ["scale", 0.3])
+def test_small_machines_are_solved_or_updated_to_the_same_optimum(monkeypatch, setting, gamma):
+    dataset = many_classes(4, 60)
+    solved = compare_classes(dataset, 60, gamma=gamma)
+    monkeypatch.setattr(small_module, *setting)
+    updated = compare_classes(dataset, 60, gamma=gamma)
+    assert_allclose(solved.delta, updated.delta, rtol=0, atol=1e-8 * np.abs(solved.delta).mean())
 
 
 @pytest.mark.parametrize("metric", ["log_loss", "hinge"])

@@ -43,7 +43,7 @@ _NEAR = 0.7  # such rows for each free one, if these are more
 _MISSED = 1e-8  # share of its bound by which a weight may miss it in the end
 _SINGULAR = 1e-8  # relative size of an eigenvalue below which half of the digits are lost
 _ACCEPTED = 10  # tolerances by which a condition may be violated in the end
-_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)  # of a kernel: its width, distance and power
+ROUNDING = 8.0 * float(np.finfo(np.float64).eps)  # of a kernel: its width, distance and power
 _CHUNK = 2048  # rows at which kernels are evaluated at a time
 
 
@@ -103,7 +103,7 @@ class Machine:
         kernel = np.exp(-gamma * self.X.squared_distances(self.X))
         self.dual = solve_dual(kernel, self.y, self.bound, start)
         self.beta = self.y * self.dual.alpha  # signed weights
-        self.rounding = float(_ROUNDING * (1.0 + (kernel @ self.dual.alpha).max()))
+        self.rounding = float(ROUNDING * (1.0 + (kernel @ self.dual.alpha).max()))
 
     @cached_property
     def decision_out(self) -> FloatArray:
@@ -200,7 +200,7 @@ class Machine:
         order = np.argsort(-np.abs(gamma / self.gamma - 1.0), kind="stable")
         Z, y, gamma = Z[order], y[order], gamma[order]
         decision, error = np.empty((len(y), len(self.X_out))), np.empty(len(y))
-        limit, tableau, poor = self._accepted, self._near, np.arange(len(y))
+        limit, tableau, poor = self.accepted, self._near, np.arange(len(y))
         while len(poor):
             added = self._add(tableau, Z[poor], y[poor], gamma[poor])
             decision[poor], error[poor], others = added
@@ -236,7 +236,7 @@ class Machine:
         if not len(others):
             return Added(decision, error, is_anew)
         found, lost = self._widths.stretches(r[others])
-        limit = self._accepted
+        limit = self.accepted
         at_rows = self._out_of([stretch.beta for stretch in found])
         for stretch, out in zip(found, at_rows, strict=True):
             of = others[stretch.of]
@@ -255,7 +255,7 @@ class Machine:
         return Added(decision, error, is_anew)
 
     @property
-    def _accepted(self) -> float:
+    def accepted(self) -> float:
         """Error of decision values up to which a machine counts as solved."""
         return _ACCEPTED * tolerance(self.bound) + 4.0 * self.amplification * self.rounding
 
@@ -310,19 +310,35 @@ class Machine:
         error, shift, of_excess = self._check(tableau, additions, kernel, dbeta)
 
         beta_z = y * additions.alpha[:, -1]
-        decision = self._sums(self.X_out, self._series_out, tableau, dbeta, r)
-        for rows in _chunks(len(self.X_out)):
-            kernel = Z.squared_distances(self.X_out[rows])
-            kernel *= -gamma[:, None]
-            np.exp(kernel, out=kernel)
-            kernel *= beta_z[:, None]
-            decision[:, rows] += kernel
+        decision = self.decide_with(Z, gamma, tableau.rows, dbeta, beta_z)
         decision += (self.dual.b + additions.db + shift)[:, None]
         is_settled &= np.isfinite(decision).all(axis=1) & np.isfinite(error)
         of_excess[:, tableau.rows] = 0.0
         worst = of_excess[is_settled, :-1].max(axis=0, initial=0.0)
         others = np.flatnonzero(worst > _ACCEPTED * tolerance(self.bound))
         return decision, np.where(is_settled, error, np.inf), others
+
+    def decide_with(
+        self,
+        Z: Rows,
+        gamma: FloatArray,
+        at: IntArray,
+        dbeta: FloatArray,
+        beta_z: FloatArray,
+    ) -> FloatArray:
+        """Decision values with points added, less the intercept, shape ``(n_added, n_out)``.
+
+        From the kernel's width with each of them, the changes of signed weights at some training
+        points, and the signed weight of the added point.
+        """
+        decision = self._sums(self.X_out, self._series_out, at, dbeta, gamma / self.gamma - 1.0)
+        for rows in _chunks(len(self.X_out)):
+            kernel = Z.squared_distances(self.X_out[rows])
+            kernel *= -gamma[:, None]
+            np.exp(kernel, out=kernel)
+            kernel *= beta_z[:, None]
+            decision[:, rows] += kernel
+        return decision
 
     def _check(
         self, tableau: Tableau, additions: Additions, kernel: FloatArray, dbeta: FloatArray
@@ -339,7 +355,7 @@ class Machine:
         labels = np.concatenate([np.broadcast_to(self.y, (len(y), n)), y[:, None]], axis=1)
         beta_z, bound = y * additions.alpha[:, -1], np.append(self.bound, self.C)
         excess = np.empty_like(alpha)
-        excess[:, :n] = self._sums(self.X, self._series, tableau, dbeta, additions.r)
+        excess[:, :n] = self._sums(self.X, self._series, tableau.rows, dbeta, additions.r)
         excess[:, :n] += kernel * beta_z[:, None]
         excess[:, n] = kernel @ self.beta + beta_z
         excess[:, n] += dot(kernel[:, tableau.rows], dbeta)
@@ -351,7 +367,7 @@ class Machine:
         is_feasible = np.maximum(of_alpha.max(axis=1), balance) <= _MISSED
         shift, missed = middle_shift(alpha, excess, labels, bound)
         error = missed + decision_error(alpha, of_excess, state, bound)
-        rounding = self.rounding + _ROUNDING * (np.abs(dbeta).sum(axis=1) + additions.alpha[:, -1])
+        rounding = self.rounding + ROUNDING * (np.abs(dbeta).sum(axis=1) + additions.alpha[:, -1])
         error += self.amplification * (of_excess.max(axis=1) + rounding)
         error = np.where(is_feasible, error, np.inf)
         return error, shift, of_excess
@@ -365,13 +381,16 @@ class Machine:
         return whole
 
     def _sums(
-        self, X: Rows, series: FloatArray, tableau: Tableau, dbeta: FloatArray, r: FloatArray
+        self, X: Rows, series: FloatArray, at: IntArray, dbeta: FloatArray, r: FloatArray
     ) -> FloatArray:
-        """Sums of kernels of the training points with their new weights, ``(n_added, len(X))``."""
+        """Sums of kernels of the training points with their new weights, ``(n_added, len(X))``.
+
+        Relative changes ``r`` of gamma fall in size.
+        """
         sums = coefficients(r, len(series)) @ series
         n = int(n_terms(r, SERIES_ERROR).max(initial=1))
         for rows in _chunks(len(X)):
-            x = self.gamma * self.X[tableau.rows].squared_distances(X[rows])
+            x = self.gamma * self.X[at].squared_distances(X[rows])
             add_products(sums[:, rows], dbeta, r, kernel_terms(x, n))
         return sums
 

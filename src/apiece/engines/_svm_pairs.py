@@ -27,6 +27,7 @@ from apiece._base.typing import AnyArray, FloatArray, IntArray
 from apiece.engines._svm_dual import libsvm_of_pairs
 from apiece.engines._svm_kernel import Rows
 from apiece.engines._svm_machine import Added, Machine
+from apiece.engines._svm_small import Joining, add_all, add_each
 
 _SPACING = 0.1  # between the widths of machines, in log gamma
 
@@ -153,19 +154,24 @@ class Machines:
         Z = Z.less(self._centre)
         nodes = np.rint(np.log(gamma / self._gamma) / _SPACING).astype(np.int64)
         votes = _Votes(len(Z), self._n_classes, len(self._X_out))
+        r = gamma / (self._gamma * np.exp(_SPACING * nodes)) - 1.0
+        order = np.argsort(-np.abs(r), kind="stable")
+        joinings: list[tuple[Pair, IntArray, Joining]] = []
         for node in np.unique(nodes).tolist():
+            at_node = order[nodes[order] == node]
             for pair in self._pairs:
-                joins = (y == pair[0]) | (y == pair[1])
                 machine = self._machine(pair, node)
-                for of in (np.flatnonzero((nodes == node) & it) for it in (joins, ~joins)):
-                    if not len(of):
-                        continue
-                    if joins[of[0]]:
-                        labels = np.where(y[of] == pair[1], 1.0, -1.0)
-                        added = machine.add(Z[of], labels, gamma[of])
-                    else:
-                        added = machine.widen(gamma[of])
-                    votes.count(pair, added, of)
+                joins = (y[at_node] == pair[0]) | (y[at_node] == pair[1])
+                of, others = at_node[joins], at_node[~joins]
+                if len(others):
+                    votes.count(pair, machine.widen(gamma[others]), others)
+                if len(of):
+                    labels = np.where(y[of] == pair[1], 1.0, -1.0)
+                    joinings.append((pair, of, Joining(machine, Z[of], labels, gamma[of])))
+        train = add_all if self._n_classes > 2 else add_each
+        all_added = train([joining for _, _, joining in joinings])
+        for (pair, of, _), added in zip(joinings, all_added, strict=True):
+            votes.count(pair, added, of)
         return votes.added()
 
 

@@ -202,7 +202,7 @@ class Tableau:
         i, j = np.nonzero(is_given)
         A[i, j, j] = 1.0
         rhs[is_given] = given[is_given]
-        solution = _solve_each(A, rhs)
+        solution = solve_each(A, rhs)
         return solution, known[batch, -1] + dot(of_z, solution)
 
 
@@ -216,7 +216,7 @@ def _invert(matrix: FloatArray) -> FloatArray:
     return np.asarray(inverse, dtype=np.float64)
 
 
-def _solve_each(A: FloatArray, rhs: FloatArray) -> FloatArray:
+def solve_each(A: FloatArray, rhs: FloatArray) -> FloatArray:
     """Solve many small systems; a singular one yields nan."""
     try:
         return np.asarray(np.linalg.solve(A, rhs[:, :, None])[:, :, 0], dtype=np.float64)
@@ -224,6 +224,4 @@ def _solve_each(A: FloatArray, rhs: FloatArray) -> FloatArray:
         if len(A) == 1:
             return np.full_like(rhs, np.nan)
         half = len(A) // 2
-        return np.concatenate(
-            [_solve_each(A[:half], rhs[:half]), _solve_each(A[half:], rhs[half:])]
-        )
+        return np.concatenate([solve_each(A[:half], rhs[:half]), solve_each(A[half:], rhs[half:])])
