@@ -38,7 +38,7 @@ _SLACK = 1e-9  # share of its bound by which a weight may miss it
 
 
 class Joining(NamedTuple):
-    """A machine, and the points that join it."""
+    """A machine, and the points that join it, sorted by falling change of gamma."""
 
     machine: Machine
     Z: Rows
@@ -78,7 +78,7 @@ def add_all(joinings: list[Joining]) -> list[Added]:
     while small:
         batch: list[Joining] = []
         n = 0
-        while small and (not batch or (n + len(small[0].y)) * most**2 <= _ENTRIES):
+        while small and (not batch or (n + len(small[-1].y)) * most**2 <= _ENTRIES):
             batch.append(small.pop())
             n += len(batch[-1].y)
         for one, added in zip(batch, _add_batch(batch), strict=True):
