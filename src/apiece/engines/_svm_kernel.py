@@ -46,30 +46,41 @@ class Rows:
 
     Parameters
     ----------
-    X
-        Features, shape ``(n, d)``.
+    features
+        Shape ``(m, d)``.
     table
         Squared distances, shape ``(n_rows, n_columns)``; None to compute them from the features.
     row, column
         Positions of the points in the table; None for points that it has no rows or columns for.
+    index
+        Which rows of the features the points are; None for all of them.
     """
 
-    X: FloatArray
+    features: FloatArray
     table: FloatArray | None = None
     row: IntArray | None = None
     column: IntArray | None = None
+    index: IntArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """Features of the points, shape ``(n, d)``."""
+        return self.features if self.index is None else self.features[self.index]
 
     def __len__(self) -> int:
-        return len(self.X)
+        return len(self.features if self.index is None else self.index)
 
     def __getitem__(self, rows: AnyArray | slice) -> Rows:
+        if self.table is None:
+            return Rows(self.features[rows])
         row = None if self.row is None else self.row[rows]
         column = None if self.column is None else self.column[rows]
-        return Rows(self.X[rows], self.table, row, column)
+        index = np.arange(len(self)) if self.index is None else self.index
+        return Rows(self.features, self.table, row, column, index[rows])
 
     def less(self, centre: FloatArray) -> Rows:
         """Return the same points with another origin."""
-        return Rows(self.X - centre, self.table, self.row, self.column)
+        return Rows(self.features - centre, self.table, self.row, self.column, self.index)
 
     def squared_distances(self, others: Rows) -> FloatArray:
         """Squared distances to other points, a new array of shape ``(len(self), len(others))``."""
@@ -135,5 +146,6 @@ def add_products(
     factor = coefficients(r, int(needs.max(initial=1)))
     for j, term in enumerate(terms, start=first):
         n = np.count_nonzero(needs > j)
-        if n:
-            total[:n] += (weights[:n] * factor[:n, j, None]) @ term
+        if not n:
+            break  # further terms need not be computed
+        total[:n] += (weights[:n] * factor[:n, j, None]) @ term

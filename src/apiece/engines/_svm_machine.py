@@ -235,12 +235,14 @@ class Machine:
         others = np.flatnonzero(~is_same)
         if not len(others):
             return Added(decision, error, is_anew)
-        found, lost = self._widths.stretches(r[others])
+        x = self.gamma * self.X.squared_distances(self.X)
+        widths = Widths(self.dual, x, self.y, self.bound)
+        found, lost = widths.stretches(r[others])
         limit = self.accepted
         at_rows = self._out_of([stretch.beta for stretch in found])
         for stretch, out in zip(found, at_rows, strict=True):
             of = others[stretch.of]
-            alpha, excess, of_excess, _ = self._widths.conditions(stretch, r[of])
+            alpha, excess, of_excess, _ = widths.conditions(stretch, r[of])
             shift, missed = middle_shift(alpha, excess, self.y, self.bound)
             decision[of] = at(out, r[of]) + (at(stretch.b[:, None], r[of]) + shift[:, None])
             error[of] = missed + decision_error(alpha, of_excess, stretch.state, self.bound)
@@ -258,11 +260,6 @@ class Machine:
     def accepted(self) -> float:
         """Error of decision values up to which a machine counts as solved."""
         return _ACCEPTED * tolerance(self.bound) + 4.0 * self.amplification * self.rounding
-
-    @cached_property
-    def _widths(self) -> Widths:
-        x = self.gamma * self.X.squared_distances(self.X)
-        return Widths(self.dual, x, self.y, self.bound)
 
     def _out_of(self, betas: list[FloatArray]) -> list[FloatArray]:
         """Series of the sums of kernels at the rows that are wanted, from series of weights."""

@@ -15,6 +15,8 @@ from a product with $T$. So all points of a batch take one step together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from apiece._base.batched import dot
@@ -56,9 +58,11 @@ class Tableau:
         self.alpha, self.excess, self.state = dual.alpha[rows], dual.excess[rows], dual.state[rows]
         self.jitter = dual.jitter[rows]
         self.n_free, w = int((self.state == FREE).sum()), len(rows)
-        self.terms = [term.copy() for term in kernel_terms(x, n_terms)]
+        self._source = kernel_terms(x, n_terms)
+        first = next(self._source).copy()
+        self._terms: list[FloatArray] = []
         s = self.n_free
-        Q = y[:, None] * self.terms[0] * y
+        Q = y[:, None] * first * y
         Q[np.diag_indices(w)] += self.jitter
         # the free block bordered by the intercept, inverted, and the others' equations times that
         self._inverse = _invert(bordered(Q[:s, :s], y[:s]))
@@ -69,6 +73,13 @@ class Tableau:
         T[:s, :s], T[s:, :s] = self._inverse[1:, 1:], -mixed[:, 1:]
         T[:s, s:w], T[s:, s:w] = mixed[:, 1:].T, Q[s:, s:] - mixed @ others.T
         T[:s, w], T[s:, w] = self._inverse[0, 1:], -mixed[:, 0]
+
+    def terms(self) -> Iterator[FloatArray]:
+        """Yield the kernel's terms from the second on; they are kept once they were needed."""
+        yield from self._terms
+        for term in self._source:
+            self._terms.append(term.copy())
+            yield self._terms[-1]
 
     def enter(
         self, kernel: FloatArray, y: FloatArray, added: FloatArray

@@ -204,7 +204,7 @@ class Additions:
         """Renew the corrections of some points, and return by how much they changed."""
         change = self.alpha[of, :-1] - tableau.alpha
         eta, gap = np.zeros((len(of), len(tableau.rows) + 1)), self.gap[of]
-        add_products(eta[:, :-1], tableau.y * change, self.r[of], tableau.terms[1:], first=1)
+        add_products(eta[:, :-1], tableau.y * change, self.r[of], tableau.terms(), first=1)
         eta[:, :-1] *= tableau.y
         eta[:, :-1] += gap * self.alpha[of, -1:] - tableau.jitter * change
         eta[:, -1] = dot(gap, change) - self.jitter[of] * self.alpha[of, -1]
