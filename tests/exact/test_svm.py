@@ -408,6 +408,13 @@ def test_widths_that_are_hard_to_follow_are_solved_from_scratch_and_counted(monk
     assert_allclose(outcome.delta, expected.delta, atol=1e-7 * np.abs(expected.delta).mean())
 
 
+def test_so_many_classes_that_refits_are_as_fast_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(122, 2)), np.arange(122) % 61
+    dataset = Dataset.from_arrays(X, y, X_val=X, y_val=y, kind="classification")
+    found = SVMEngine.supports(dataset, Model("svm", SVC()), LOSSES["hinge"])
+    assert found == "61 classes are more than 60"
+
+
 def test_auto_picks_it_for_several_classes():
     dataset = many_classes(3, 40)
     assert choose_engine(dataset, model="svm")[0].name == "svm"

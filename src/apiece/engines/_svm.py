@@ -1,9 +1,10 @@
 r"""The SVM engine: exact contributions to a support vector machine with the RBF kernel.
 
 The model is ``SVC(kernel="rbf")``, alone or calibrated by Platt's sigmoid on folds that adding a
-point does not reshuffle (`CoupledFolds`). Each machine of it is trained once, on D, and updated for
-all $z$ of a block at once (`_svm_machine.py`): few training points change between lying at a bound
-of the dual and lying inside, so the optimum with $z$ follows from small systems of equations.
+point does not reshuffle (`CoupledFolds`), for any number of classes (`_svm_pairs.py`). Each machine
+of it is trained once, on D, and updated for all $z$ of a block at once (`_svm_machine.py`): few
+training points change between lying at a bound of the dual and lying inside, so the optimum with
+$z$ follows from small systems of equations.
 
 libsvm keeps kernels in single precision, so that its decision values carry errors of about 1e-7
 times their weights at any ``tol``; those here are of the optimum itself.
@@ -27,6 +28,7 @@ from apiece.records import Outcome, Task
 
 _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
 _MOST_POINTS: Final = 512  # points of one block
+_MOST_CLASSES: Final = 60  # beyond, there are so many machines that refits are as fast
 _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
 _TRUSTED: Final = 1e-4  # error over the mean contribution above which one is marked
 _NEGLIGIBLE: Final = 1e-11  # error below which no contribution is marked
@@ -60,6 +62,8 @@ class SVMEngine(Engine):
         svc = estimator.estimator if is_calibrated else estimator
         if type(svc) is not SVC:
             return f"{model.name} is not an SVC, alone or calibrated"
+        if dataset.n_classes > _MOST_CLASSES:
+            return f"{dataset.n_classes:,} classes are more than {_MOST_CLASSES}"
         if dataset.n_classes > 2 and svc.decision_function_shape != "ovr":
             return f"decision_function_shape is {svc.decision_function_shape!r}; it is for 'ovr'"
         if is_calibrated and estimator.ensemble is not False:
