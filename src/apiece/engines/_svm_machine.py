@@ -246,7 +246,7 @@ class Machine:
             shift, missed = middle_shift(alpha, excess, self.y, self.bound)
             decision[of] = at(out, r[of]) + (at(stretch.b[:, None], r[of]) + shift[:, None])
             error[of] = missed + decision_error(alpha, of_excess, stretch.state, self.bound)
-            missing = of_excess.max(axis=1) + tail(stretch.sums, r[of])
+            missing = of_excess.max(axis=1) + stretch.missing(r[of])
             error[of] += self.amplification * (missing + self.rounding) + tail(out, r[of])
         poor = np.concatenate([others[lost], np.flatnonzero(~is_same & ~(error <= limit))])
         for i in np.unique(poor):

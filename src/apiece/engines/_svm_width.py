@@ -50,6 +50,14 @@ class Stretch:
     b: FloatArray
     sums: FloatArray
 
+    def missing(self, r: FloatArray) -> FloatArray:
+        """By how much excesses may be off since the series end, shape ``(len(r),)``.
+
+        Kernels are at most 1, so that weights count with their sum.
+        """
+        weights = np.abs(self.beta).sum(axis=1, keepdims=True)
+        return np.maximum(tail(weights, r), tail(self.sums, r))
+
 
 def tail(coefficients: FloatArray, r: FloatArray) -> FloatArray:
     """Size of the last term of series in ``r``, the largest of all, shape ``(len(r),)``.
@@ -107,7 +115,7 @@ class Widths:
                     break
                 is_wrong = self._wrong(series, r[left])
                 is_served = ~is_wrong.any(axis=1)
-                is_served &= tail(series.sums, r[left]) <= self._limit
+                is_served &= series.missing(r[left]) <= self._limit
                 if is_served.any():
                     served = left[is_served]
                     found.append(Stretch(served, series.state, series.beta, series.b, series.sums))
@@ -149,11 +157,11 @@ class Widths:
             sums[m] = known + K[:, free] @ solution[1:] + b[m]
             if not np.isfinite(sums[m]).all():
                 return None
-            size = max(np.abs(beta[max(0, m - 1) : m + 1]).max(), np.abs(sums[m]).max())
-            if m + 1 >= fewest and m and size * reach**m <= self._limit:
+            made = slice(m + 1)
+            series = Stretch(np.empty(0, dtype=np.int64), state, beta[made], b[made], sums[made])
+            if m + 1 >= max(2, fewest) and series.missing(np.array([reach]))[0] <= self._limit:
                 break
-        nobody, made = np.empty(0, dtype=np.int64), slice(m + 1)
-        return Stretch(nobody, state, beta[made], b[made], sums[made])
+        return series
 
     def conditions(
         self, series: Stretch, r: FloatArray
