@@ -27,6 +27,7 @@ from apiece.losses import Loss
 from apiece.records import Outcome, Task
 
 _BLOCK_ENTRIES: Final = 500_000  # decision values of one block of points
+_MANY_ENTRIES: Final = 2_000_000  # of more than two classes, whose machines get few of the points
 _MOST_POINTS: Final = 512  # points of one block
 _MOST_CLASSES: Final = 60  # beyond, there are so many machines that refits are as fast
 _TIGHT: Final = 1e-9  # tolerance of libsvm where a point is left to a refit
@@ -107,9 +108,9 @@ class SVMEngine(Engine):
 
         delta, error, n_refits = np.empty(len(points)), np.empty(len(points)), 0
         n_columns = base.margins.shape[1]
-        entries = max(task.cardinality, data.n_validation)
-        entries *= (n_columns + 1) // 2  # a pair's machine gets few points of many classes
-        size = min(_MOST_POINTS, _BLOCK_ENTRIES // entries + 16)
+        entries = n_columns * max(task.cardinality, data.n_validation)
+        most = _BLOCK_ENTRIES if n_columns == 1 else _MANY_ENTRIES
+        size = min(_MOST_POINTS, most // entries + 16)
         for start in range(0, len(points), size):
             block = slice(start, start + size)
             added = fitted.add(data.features(points[block]), data.targets(points[block]))
