@@ -100,9 +100,15 @@ def test_points_of_a_machine_that_no_solver_certifies_are_marked():
     assert is_marked.all() or outcome.certificate < 1e-3
 
 
-@pytest.mark.parametrize("seed", [9_000_236, 31_000_018, 31_000_129, 31_000_735, 31_000_869])
-def test_margins_of_machines_are_off_by_no_more_than_they_state(seed):
-    problem = search.KINDS["svm"](np.random.default_rng([list(search.KINDS).index("svm"), seed]))
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        *(("svm", seed) for seed in (9_000_236, 31_000_018, 31_000_129, 31_000_735, 31_000_869)),
+        *(("svm3", seed) for seed in range(6)),
+    ],
+)
+def test_margins_of_machines_are_off_by_no_more_than_they_state(kind, seed):
+    problem = search.KINDS[kind](np.random.default_rng([list(search.KINDS).index(kind), seed]))
     dataset, task, model = problem.dataset, problem.task, problem.model
     fitted = choose_engine(dataset, model=model, metric="hinge")[0]._fit(task)
     base, added = fitted.base(), fitted.add(dataset.X[task.points], dataset.y[task.points])
@@ -110,8 +116,8 @@ def test_margins_of_machines_are_off_by_no_more_than_they_state(seed):
     for i, more in enumerate([[], *task.points[:, None]]):
         rows = np.append(task.subset, more).astype(int)
         training = dataset.points_X[rows], dataset.targets(rows)
-        expected = search.svm_decision(*training, dataset.X_val, model.C, model.gamma)
-        assert np.abs(margins[i] - expected).max() <= stated[i]
+        expected = search.svm_scores(*training, dataset.X_val, model.C, model.gamma)
+        assert np.abs(margins[i] - expected.T).max() <= stated[i]
 
 
 def test_marked_contributions_are_counted_and_left_out(monkeypatch):
