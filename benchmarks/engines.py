@@ -224,7 +224,11 @@ def exact(cases: list[Case], options: argparse.Namespace) -> None:
     columns = {"model": "{}", "data": "{}", "k": "{:,}", "engine, µs": "{:.1f}"}
     columns |= {"refits, ms": "{:.2f}", "ratio": "{:,.0f}", "error": "{:.0e}"}
     results = Results("engines", columns | {"products": "{:.1f}", "refitted": "{:.0f}"}, options)
+    if options.resume:
+        results.resume()
     for case in cases:
+        if results.has(model=case.name, k="all"):
+            continue
         dataset = load(case, options.data)
         rows = []
         for k in log_spaced(100, 1000, options.sizes):
@@ -245,6 +249,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a case's name or dataset")
     parser.add_argument("--sizes", type=int, default=4, help="how many sizes in 100..1000")
     parser.add_argument("--first-order", action="store_true", help="judge influence functions")
+    parser.add_argument("--resume", action="store_true", help="keep models that the file has")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     cases = [case for case in CASES if options.only in case.name or options.only in case.data]
